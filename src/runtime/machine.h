@@ -18,7 +18,7 @@ struct Step {
   int32_t function = -1;  ///< Call; -1: the closure in the first argument
   int32_t output = -1;    ///< alloc_tensor: which output of `main` this tensor becomes
   bool fresh = false;     ///< alloc_tensor in a straight line: the tensor reaches a result
-  bool fixed = false;     ///< kernel in a straight line: it gives the same for all inputs of equal shapes
+  bool fixed = false;     ///< kernel or alloc_tensor there: what is written is the same for all equal shapes
   uint32_t num_buffers = 0, num_args = 0;
   const Arg* args = nullptr;
   TenonKernel kernel = nullptr;

@@ -11,18 +11,18 @@ namespace {
 constexpr int64_t kWorthIt = 32;
 
 /// What a register holds while `main` is read from its begin to its end.
-enum class Held : uint8_t { Varying, Shape, Unwritten, Fixed };
+enum class Held : uint8_t { Varying, Shape, Unwritten, Arena, Fixed };
 
 /// Reads `main` as the VM runs it: what does each step depend on?
 struct Line {
   Line(const Executable& executable, const VMFunction& f)
-      : e(executable), held(size_t(f.num_registers), Held::Varying) {}
+      : e(executable), held(size_t(f.num_registers), Held::Varying), allocation(held.size()) {}
 
   /// Held by an argument that is a tensor, or holds one.
   Held of(Arg a) const {
     return a.kind() == ArgKind::Register   ? held[size_t(a.value())]
            : a.kind() == ArgKind::Constant ? Held::Fixed
-                                           : Held::Varying;
+                                           : Held::Arena;
   }
 
   uint32_t num_outputs(const Step& s) const {
@@ -38,17 +38,21 @@ struct Line {
     for (uint32_t i = 0; i < s.num_args; ++i) {
       const ArgKind kind = s.args[i].kind();
       if (i < s.num_buffers ? kind == ArgKind::Heap : kind == ArgKind::Register) return false;
-      if (i >= inputs && i < s.num_buffers && kind == ArgKind::Register && of(s.args[i]) != Held::Unwritten)
-        return false;
-      if (i < s.num_buffers && of(s.args[i]) != (i < inputs ? Held::Fixed : Held::Unwritten)) s.fixed = false;
+      if (i >= s.num_buffers) continue;
+      const Held argument = of(s.args[i]);
+      if (i >= inputs && argument != Held::Unwritten && argument != Held::Arena) return false;
+      s.fixed = s.fixed && argument == (i < inputs ? Held::Fixed : Held::Unwritten);
     }
-    for (uint32_t i = inputs; i < s.num_buffers; ++i)
-      if (s.args[i].kind() == ArgKind::Register)
-        held[size_t(s.args[i].value())] = s.fixed ? Held::Fixed : Held::Varying;
+    for (uint32_t i = inputs; i < s.num_buffers; ++i) {
+      if (of(s.args[i]) == Held::Arena) continue;
+      const size_t output = size_t(s.args[i].value());
+      held[output] = s.fixed ? Held::Fixed : Held::Varying;
+      allocation[output]->fixed = s.fixed;
+    }
     return true;
   }
 
-  bool builtin(const Step& s) {
+  bool builtin(Step& s) {
     const BuiltinInfo& info = *find_builtin(s.callee->name);
     if (info.effect == BuiltinInfo::OfElements) return false;
     // Numbers come from the program and the shape heap, or are one Shape; never from a tensor's elements.
@@ -56,19 +60,20 @@ struct Line {
       if (s.args[i].kind() == ArgKind::Register && of(s.args[i]) != Held::Shape) return false;
     Held result = Held::Varying;
     if (info.effect == BuiltinInfo::MakesShape) result = Held::Shape;
-    if (info.effect == BuiltinInfo::Allocates) result = Held::Unwritten;
+    if (info.effect == BuiltinInfo::Allocates) result = is_allocation(s) ? Held::Unwritten : Held::Arena;
     if (info.effect == BuiltinInfo::Views || info.effect == BuiltinInfo::ReadsShape) {
       result = s.num_args > 0 ? of(s.args[0]) : Held::Varying;
       if (result == Held::Unwritten) return false;
       if (info.effect == BuiltinInfo::ReadsShape && std::exchange(result, Held::Shape) != Held::Fixed)
         return false;
     }
-    if (s.dst >= 0) held[size_t(s.dst)] = result;
+    if (s.dst >= 0) held[size_t(s.dst)] = result, allocation[size_t(s.dst)] = &s;
     return true;
   }
 
   const Executable& e;
   std::vector<Held> held;
+  std::vector<Step*> allocation;  ///< of an unwritten tensor
 };
 
 bool same_shapes(std::span<const NDArray> inputs, const std::vector<std::vector<int64_t>>& shapes) {
@@ -116,7 +121,7 @@ void RecordedRun::allocate(Machine& m, const Step& s) {
     m.set_result(s, Any());  // its place can be taken
     const size_t bytes =
         std::max<size_t>(64, (storage_bytes(element_count(m.dims), dtype) + 63) & ~size_t(63));
-    if (void* place = region_->allocate(bytes)) {
+    if (void* place = s.fixed ? nullptr : region_->allocate(bytes)) {
       tensor = NDArray::view(place, m.dims, dtype);
       tensor.mut()->release = [region = region_, place, bytes] { region->release(place, bytes); };
     } else {
@@ -126,17 +131,14 @@ void RecordedRun::allocate(Machine& m, const Step& s) {
   m.set_result(s, Any(std::move(tensor)));
 }
 
-bool RecordedRun::keep(Machine& m, const Step& s) {
-  if (!s.fixed) return false;
-  for (uint32_t i = 0; i < s.num_buffers; ++i)
-    if (source_of(m.buffers[i]) >= 0) return false;
-  for (uint32_t i = 0; i < s.num_buffers; ++i)
-    if (s.args[i].kind() == ArgKind::Register) blocks_.push_back(m.tensor_arg(s, i));
-  return true;
+bool RecordedRun::stays(const Machine& m, const Step& s) const {
+  bool stays = s.fixed;
+  for (uint32_t i = 0; stays && i < s.num_buffers; ++i) stays = source_of(m.buffers[i]) < 0;
+  return stays;
 }
 
 void RecordedRun::write_down(Machine& m, const Step& s) {
-  if (keep(m, s)) return;
+  if (stays(m, s)) return;
   calls_.push_back({s.kernel, &s, buffers_.size(), scalars_.size()});
   for (uint32_t i = 0; i < s.num_buffers; ++i) {
     if (const int64_t source = source_of(m.buffers[i]); source >= 0)

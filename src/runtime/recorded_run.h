@@ -46,12 +46,12 @@ class RecordedRun {
 
   void allocate(Machine& machine, const Step& step);
   void write_down(Machine& machine, const Step& step);
-  /// Whether what the kernel wrote stays as it is; then it is kept.
-  bool keep(Machine& machine, const Step& step);
+  /// Whether what the kernel wrote stays as it is from run to run.
+  bool stays(const Machine& machine, const Step& step) const;
   int64_t source_of(const void* address) const;
 
   std::shared_ptr<MemoryRegion> region_ = std::make_shared<MemoryRegion>();
-  std::vector<NDArray> blocks_;  ///< what the region refused, and what is kept
+  std::vector<NDArray> blocks_;  ///< what stays, and what the region refused
   std::vector<Call> calls_;
   std::vector<void*> buffers_;
   std::vector<int64_t> scalars_;
@@ -79,7 +79,8 @@ class RunRecorder {
 
 /// Whether `main` does the same for all inputs of equal shapes: a straight line of kernels, and of builtins
 /// that read no element of a tensor but of fixed ones. Then Step::fresh is set where the tensor of an
-/// allocation reaches a result, Step::fixed where a kernel reads nothing but constants and fixed tensors.
+/// allocation reaches a result; Step::fixed where a kernel reads nothing but constants and fixed tensors, and
+/// where those are allocated that it writes.
 bool find_straight_line(const Executable& executable, Program& program);
 
 }  // namespace tenon

@@ -187,22 +187,27 @@ Artifact with_counted(Executable e) {
 }
 
 TEST(RecordedRun, WhatFollowsFromShapesIsComputedOnce) {
-  // main(x: f32[n]) = (x + 2k, k) where k = n: 2k is written once, k is a result and written anew
+  // main(x: f32[n]) = (4x + 2k, k) where k = n: 2k is written once, k is a result and written anew
   Builder b;
   auto alloc = [&](int32_t dst) { b.builtin(dst, "alloc_tensor", {imm(dtype_word(f32)), heap(0)}); };
+  auto add = [&](int32_t x, int32_t y, int32_t out) {
+    b.kernel("test_add", 3, {reg(x), reg(y), reg(out), heap(0)});
+  };
   b.begin("main", 1, 6, 1).builtin(-1, "match_shape", {reg(0), imm(1), imm(1), imm(0)});
+  alloc(2), add(0, 0, 2);  // 2x, in a place that is free when 2k comes
+  alloc(3), add(2, 2, 3);  // 4x
   alloc(1), b.kernel("counted", 1, {reg(1), heap(0)});
-  alloc(2), b.kernel("test_add", 3, {reg(1), reg(1), reg(2), heap(0)});
-  alloc(3), b.kernel("counted", 1, {reg(3), heap(0)});
-  alloc(4), b.kernel("test_add", 3, {reg(0), reg(2), reg(4), heap(0)});
-  alloc(2), b.kernel("test_add", 3, {reg(4), reg(4), reg(2), heap(0)});  // takes no place that is kept
+  alloc(2), add(1, 1, 2);                               // 2k
+  alloc(4), b.kernel("counted", 1, {reg(4), heap(0)});  // read by none
+  alloc(4), add(3, 2, 4);                               // 4x + 2k
+  alloc(2), add(4, 4, 2);                               // in no place that is kept
   b.builtin(5, "tuple", {reg(4), reg(1)}).ret(5);
   Session session(with_counted(b.e));
   counted = 0;
   for (int64_t n : {3, 4})
     for (int run = 0; run < 8; ++run) {
       const auto out = session.invoke({floats(std::vector<float>(size_t(n), float(run)), {n})});
-      EXPECT_EQ(values(out[0]), std::vector<float>(size_t(n), float(run) + 2 * float(n)));
+      EXPECT_EQ(values(out[0]), std::vector<float>(size_t(n), 4 * float(run) + 2 * float(n)));
       EXPECT_EQ(values(out[1]), std::vector<float>(size_t(n), float(n)));
       out[1].as_ptr<float>()[0] = -1;  // the caller's own
     }
