@@ -17,8 +17,6 @@ struct Step {
   int32_t offset = 0;
   int32_t function = -1;  ///< Call; -1: the closure in the first argument
   int32_t output = -1;    ///< alloc_tensor: which output of `main` this tensor becomes
-  bool fresh = false;     ///< alloc_tensor in a straight line: the tensor reaches a result
-  bool fixed = false;     ///< kernel or alloc_tensor there: what is written is the same for all equal shapes
   uint32_t num_buffers = 0, num_args = 0;
   const Arg* args = nullptr;
   TenonKernel kernel = nullptr;
@@ -35,7 +33,6 @@ struct Program {
   int32_t main = 0;
   uint32_t max_args = 0;
   std::vector<uint8_t> uses_arena;              ///< per function: it has tensors there
-  bool straight_line = false;                   ///< `main` is one, as find_straight_line says
   std::vector<std::vector<int32_t>> symbol_of;  ///< per input and dimension: number of its symbol, or -1
   std::vector<std::string> symbols;
   std::vector<int64_t> symbol_bounds;  ///< the largest value of each; -1: any
@@ -43,14 +40,15 @@ struct Program {
 
 /// A row of the table of builtins.
 struct BuiltinInfo {
-  /// What a call depends on, where the register that it fills is the same for inputs of equal shapes.
+  /// What a call depends on.
   enum Effect : uint8_t {
-    OfElements,       ///< more than shapes
-    OfShapes,         ///< shapes and numbers alone; the result is no Shape
-    MakesShape,       ///< the same, and the result is a Shape
-    Allocates,        ///< the same, and the result is a tensor that nobody has written
-    Views,            ///< shapes and numbers; the result is what the first argument is
-    ReadsShape,       ///< the elements of the first argument, which become a Shape
+    OfElements,   ///< more than shapes and numbers
+    OfShapes,     ///< shapes and numbers alone
+    MakesShape,   ///< the same, and the result is a Shape
+    Allocates,    ///< the same, and the result is a tensor that is to be written
+    Views,        ///< the same, and the result is what the first argument is
+    ReadsShape,   ///< the elements of the first argument, which become a Shape
+    ReadsNumber,  ///< its only element, which becomes a number
   };
   std::string_view name;
   BuiltinCode code;

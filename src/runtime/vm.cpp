@@ -159,7 +159,6 @@ namespace {
     }
   find_outputs(e, *program);
   find_symbols(e, *program);
-  program->straight_line = find_straight_line(e, *program);
   return program;
 }
 
@@ -226,7 +225,7 @@ const VMFunction& Artifact::main() const { return get()->executable.functions[ge
   arena_views.resize(e.arena_tensors.size());
   symbol_values.resize(program->symbols.size());
   // What a recording holds between runs would count against no limit.
-  if (program->straight_line && options.memory_limit == 0) recorder = std::make_unique<RunRecorder>();
+  if (options.memory_limit == 0) recorder = std::make_unique<RunRecorder>();
 }
 Machine::~Machine() = default;
 

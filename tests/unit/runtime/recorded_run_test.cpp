@@ -211,8 +211,8 @@ TEST(RecordedRun, WhatFollowsFromShapesIsComputedOnce) {
       EXPECT_EQ(values(out[1]), std::vector<float>(size_t(n), float(n)));
       out[1].as_ptr<float>()[0] = -1;  // the caller's own
     }
-  // Twice in the runs before and the recorded one, of which there are 3 and then 5, else once.
-  EXPECT_EQ(counted, 2 * 3 + 5 + 2 * 5 + 3);
+  // Twice in the runs before and the recorded one, of which there are 3 and then 4, else once.
+  EXPECT_EQ(counted, 2 * 3 + 5 + 2 * 4 + 4);
 }
 
 TEST(RecordedRun, ShapesFromFixedTensors) {
