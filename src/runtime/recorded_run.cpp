@@ -22,7 +22,7 @@ class Follower {
   Follower(const Executable& e, const VMFunction& f, std::vector<PathStep>& path)
       : e_(e), path_(path), registers_(size_t(f.num_registers)) {}
 
-  [[gnu::cold]] bool step(const Step& s) {
+  bool step(const Step& s) {
     if (s.kind == Step::Goto) return true;
     if (s.kind == Step::If) return is_fixed(s.args[0]);
     path_.push_back({&s});
@@ -44,7 +44,7 @@ class Follower {
     return {t.offset, t.offset + int64_t(storage_bytes(element_count(t.shape), t.dtype))};
   }
 
-  [[gnu::cold]] Held of(Arg a) const {
+  Held of(Arg a) const {
     if (a.kind() == ArgKind::Register) return registers_[size_t(a.value())].held;
     if (a.kind() == ArgKind::Constant) return Held::Fixed;
     if (a.kind() != ArgKind::Arena) return Held::Number;
@@ -54,15 +54,17 @@ class Follower {
   }
   bool is_fixed(Arg a) const { return of(a) == Held::Fixed || of(a) == Held::Number; }
 
-  [[gnu::cold]] uint32_t num_outputs(const Step& s) const {
+  uint32_t num_outputs(const Step& s) const {
+    constexpr std::string_view prefix = "outputs.";
     for (const auto& [key, value] : e_.metadata)
-      if (key == "outputs." + s.callee->name) return uint32_t(std::strtoul(value.c_str(), nullptr, 10));
+      if (key.starts_with(prefix) && key.c_str() + prefix.size() == std::string_view(s.callee->name))
+        return uint32_t(std::strtoul(value.c_str(), nullptr, 10));
     return 1;
   }
 
   /// The kernel writes tensors that nobody has written, or into the arena. What it writes is fixed where all
   /// that it reads is, and stays where the memory is its own.
-  [[gnu::cold]] bool kernel(const Step& s) {
+  bool kernel(const Step& s) {
     const uint32_t inputs = s.num_buffers - std::min(s.num_buffers, num_outputs(s));
     bool fixed = true, own = true;
     for (uint32_t i = 0; i < s.num_args; ++i) {
@@ -92,7 +94,7 @@ class Follower {
     return true;
   }
 
-  [[gnu::cold]] bool builtin(const Step& s) {
+  bool builtin(const Step& s) {
     const BuiltinInfo& info = *find_builtin(s.callee->name);
     for (uint32_t i = uint32_t(info.dims); info.dims >= 0 && i < s.num_args; ++i)
       if (of(s.args[i]) != Held::Number && of(s.args[i]) != Held::Shape) return false;
@@ -130,7 +132,7 @@ class Follower {
 };
 
 /// Where the tensor of an allocation reaches the result, which the last step returns.
-[[gnu::cold]] void mark_fresh(std::vector<PathStep>& path, int32_t num_registers) {
+void mark_fresh(std::vector<PathStep>& path, int32_t num_registers) {
   std::vector<uint8_t> reaches(size_t(num_registers), 0);
   reaches[size_t(path.back().step->dst)] = 1;
   for (size_t k = path.size() - 1; k-- > 0;) {
@@ -142,13 +144,18 @@ class Follower {
   }
 }
 
-[[gnu::cold]] void enter_main(Machine& m, std::span<const NDArray> inputs) {
+void enter_main(Machine& m, std::span<const NDArray> inputs) {
   m.enter(m.program->main, {}, -1);
   for (size_t i = 0; i < inputs.size(); ++i) m.frame().registers[i] = Any(inputs[i]);
 }
 
-bool same_shapes(std::span<const NDArray> inputs, const std::vector<std::vector<int64_t>>& shapes) {
-  return std::ranges::equal(inputs, shapes, {}, [](const NDArray& a) -> const auto& { return a.shape(); });
+/// Rank and dimensions of each, one after the other.
+template <class Visit>
+void each_size(std::span<const NDArray> inputs, Visit visit) {
+  for (const NDArray& a : inputs) {
+    visit(a.ndim());
+    for (const int64_t d : a.shape()) visit(d);
+  }
 }
 
 }  // namespace
@@ -178,14 +185,14 @@ int64_t RecordedRun::source_of(const void* address) const {
   return -1;
 }
 
-[[gnu::cold]] void RecordedRun::allocate(Machine& m, const PathStep& at) {
+void RecordedRun::allocate(Machine& m, const PathStep& at) {
   const Step& s = *at.step;
   const DataType dtype = dtype_of_word(m.int_arg(s, 0));
   m.dims_arg(s, 1, m.dims);
   NDArray tensor;
   if (at.fresh) {
     tensor = m.output_tensor(s, m.dims, dtype);
-    fresh_.push_back({&s, m.dims, dtype});
+    fresh_.push_back({&s, 0, NDArray::view(nullptr, m.dims, dtype)});
     sources_.push_back(tensor);
   } else {
     m.set_result(s, Any());  // its place can be taken
@@ -201,7 +208,7 @@ int64_t RecordedRun::source_of(const void* address) const {
   m.set_result(s, Any(std::move(tensor)));
 }
 
-[[gnu::cold]] void RecordedRun::write_down(Machine& m, const PathStep& at) {
+void RecordedRun::write_down(Machine& m, const PathStep& at) {
   const Step& s = *at.step;
   bool stays = at.fixed;
   for (uint32_t i = 0; stays && i < s.num_buffers; ++i) stays = source_of(m.buffers[i]) < 0;
@@ -238,7 +245,7 @@ int64_t RecordedRun::source_of(const void* address) const {
     const auto tensor = result.try_as<NDArray>();
     if (!told_apart || !tensor || !tensor->get()) return nullptr;
     const int64_t source = run->source_of(tensor->data());
-    run->results_.push_back({source, source < 0 ? *tensor : NDArray(), tensor->shape()});
+    run->results_.push_back({nullptr, source, source < 0 ? *tensor : NDArray::view(nullptr, tensor->shape(), tensor->dtype())});
   }
   run->sources_.clear();
   return run;
@@ -250,16 +257,16 @@ void RecordedRun::replay(Machine& m, std::span<const NDArray> inputs) {
     std::vector<NDArray>& sources;
   } clear{sources_};
   sources_.assign(inputs.begin(), inputs.end());
-  for (const Fresh& f : fresh_) sources_.push_back(m.output_tensor(*f.step, f.shape, f.dtype));
+  for (const Tensor& f : fresh_) sources_.push_back(m.output_tensor(*f.step, f.value.shape(), f.value.dtype()));
   for (const Patch& p : patches_) buffers_[p.buffer] = sources_[p.source].data();
   for (const Call& c : calls_) m.run_kernel(*c.step, buffers_.data() + c.buffer, scalars_.data() + c.scalar);
-  for (const Result& r : results_) {
+  for (const Tensor& r : results_) {
     if (r.source < 0)
       m.flat.push_back(Any(r.value));
-    else if (const NDArray& a = sources_[size_t(r.source)]; a.shape() == r.shape)
+    else if (const NDArray& a = sources_[size_t(r.source)]; a.shape() == r.value.shape())
       m.flat.push_back(Any(a));
     else
-      m.flat.push_back(Any(a.reshape(r.shape)));
+      m.flat.push_back(Any(a.reshape(r.value.shape())));
   }
 }
 
@@ -273,12 +280,15 @@ void RecordedRun::replay(Machine& m, std::span<const NDArray> inputs) {
 
 bool RunRecorder::run(Machine& m, std::span<const NDArray> inputs) {
   if (never_) return false;
-  if (!same_shapes(inputs, shapes_)) {
+  bool same = true;
+  size_t k = 0;
+  each_size(inputs, [&](int64_t d) { same = same && k < sizes_.size() && sizes_[k] == d, ++k; });
+  if (!same || k != sizes_.size()) {
     if (recorded_) forget();
     equal_ = 0;
     path_.clear();
-    shapes_.clear();
-    for (const NDArray& a : inputs) shapes_.push_back(a.shape());
+    sizes_.clear();
+    each_size(inputs, [&](int64_t d) { sizes_.push_back(d); });
   }
   if (recorded_) {
     ++replays_;

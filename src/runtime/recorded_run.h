@@ -42,20 +42,16 @@ class RecordedRun {
     const Step* step;
     size_t buffer, scalar;  ///< the first of each
   };
-  /// A tensor that reaches a result: new in each run.
-  struct Fresh {
-    const Step* step;
-    std::vector<int64_t> shape;
-    DataType dtype;
-  };
   /// A buffer whose address each run has anew: that of an input or, behind these, of a fresh tensor.
   struct Patch {
     size_t buffer, source;
   };
-  struct Result {
-    int64_t source;  ///< -1: `value`, the same in every run
+  /// A fresh tensor, which `step` allocates anew in each run, or a result: an input or a fresh tensor, or
+  /// (`source` is -1) `value`, the same in every run. Otherwise `value` has the sizes alone.
+  struct Tensor {
+    const Step* step;
+    int64_t source;
     NDArray value;
-    std::vector<int64_t> shape;
   };
 
   void allocate(Machine& machine, const PathStep& at);
@@ -67,9 +63,8 @@ class RecordedRun {
   std::vector<Call> calls_;
   std::vector<void*> buffers_;
   std::vector<int64_t> scalars_;
-  std::vector<Fresh> fresh_;
   std::vector<Patch> patches_;
-  std::vector<Result> results_;
+  std::vector<Tensor> fresh_, results_;
   std::vector<NDArray> sources_;  ///< of the run that goes on
 };
 
@@ -83,7 +78,7 @@ class RunRecorder {
   void forget();
   std::unique_ptr<RecordedRun> recorded_;
   std::vector<PathStep> path_;                ///< of runs with the last inputs' shapes; empty: not known
-  std::vector<std::vector<int64_t>> shapes_;  ///< of the last inputs
+  std::vector<int64_t> sizes_;                ///< ranks and dimensions of the last inputs
   int64_t equal_ = 0;                         ///< runs with these shapes so far
   int64_t wanted_ = 1;                        ///< so many come before one is followed and one recorded
   int64_t replays_ = 0;
