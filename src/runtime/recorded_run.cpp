@@ -223,7 +223,7 @@ void RecordedRun::write_down(Machine& m, const PathStep& at) {
 }
 
 [[gnu::cold]] std::unique_ptr<RecordedRun> RecordedRun::record(Machine& m, std::span<const NDArray> inputs,
-                                                                 std::span<const PathStep> path) {
+                                                               std::span<const PathStep> path) {
   auto run = std::make_unique<RecordedRun>();
   bool told_apart = true;
   for (const NDArray& a : inputs) {
@@ -245,7 +245,8 @@ void RecordedRun::write_down(Machine& m, const PathStep& at) {
     const auto tensor = result.try_as<NDArray>();
     if (!told_apart || !tensor || !tensor->get()) return nullptr;
     const int64_t source = run->source_of(tensor->data());
-    run->results_.push_back({nullptr, source, source < 0 ? *tensor : NDArray::view(nullptr, tensor->shape(), tensor->dtype())});
+    run->results_.push_back(
+        {nullptr, source, source < 0 ? *tensor : NDArray::view(nullptr, tensor->shape(), tensor->dtype())});
   }
   run->sources_.clear();
   return run;
@@ -257,7 +258,8 @@ void RecordedRun::replay(Machine& m, std::span<const NDArray> inputs) {
     std::vector<NDArray>& sources;
   } clear{sources_};
   sources_.assign(inputs.begin(), inputs.end());
-  for (const Tensor& f : fresh_) sources_.push_back(m.output_tensor(*f.step, f.value.shape(), f.value.dtype()));
+  for (const Tensor& f : fresh_)
+    sources_.push_back(m.output_tensor(*f.step, f.value.shape(), f.value.dtype()));
   for (const Patch& p : patches_) buffers_[p.buffer] = sources_[p.source].data();
   for (const Call& c : calls_) m.run_kernel(*c.step, buffers_.data() + c.buffer, scalars_.data() + c.scalar);
   for (const Tensor& r : results_) {

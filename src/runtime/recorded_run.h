@@ -77,10 +77,10 @@ class RunRecorder {
  private:
   void forget();
   std::unique_ptr<RecordedRun> recorded_;
-  std::vector<PathStep> path_;                ///< of runs with the last inputs' shapes; empty: not known
-  std::vector<int64_t> sizes_;                ///< ranks and dimensions of the last inputs
-  int64_t equal_ = 0;                         ///< runs with these shapes so far
-  int64_t wanted_ = 1;                        ///< so many come before one is followed and one recorded
+  std::vector<PathStep> path_;  ///< of runs with the last inputs' shapes; empty: not known
+  std::vector<int64_t> sizes_;  ///< ranks and dimensions of the last inputs
+  int64_t equal_ = 0;           ///< runs with these shapes so far
+  int64_t wanted_ = 1;          ///< so many come before one is followed and one recorded
   int64_t replays_ = 0;
   bool never_ = false;
 };

@@ -27,7 +27,8 @@ constexpr double kWindowRowRisk = 0.02;
 constexpr double kShortAxisRisk = 0.03;
 /// The last vectors of a symbolic size are often partly empty: of one vector, and of each beyond it.
 constexpr double kLanesUse = 0.9, kVectorRisk = 0.15;
-constexpr double kWindowVectorRisk = 0.3;  ///< the same in a window: images are narrower than rows of a matrix
+constexpr double kWindowVectorRisk =
+    0.3;  ///< the same in a window: images are narrower than rows of a matrix
 /// The same along images' rows where channels are what lies together: these fill their vectors.
 constexpr double kShortLanesUse = 0.45;
 /// Sizes in use are multiples of 16 more often than of 7.
@@ -63,9 +64,7 @@ constexpr double kEqual = 1.0001;         ///< times that differ less are equal
 constexpr int64_t kBalanceFrom = 400000;  ///< multiply-adds; less runs on one core
 
 /// Share of the results inside the nest when an iterator of `size` is cut into tiles of `tile`.
-double use_of(int64_t size, int64_t tile) {
-  return double(size) / double(ceil_div(size, tile) * tile);
-}
+double use_of(int64_t size, int64_t tile) { return double(size) / double(ceil_div(size, tile) * tile); }
 
 /// Windows, and sums over blocks of channels.
 bool is_window(const Nest& n) { return n.reduce.size() > 1; }
@@ -291,8 +290,7 @@ double tile_time(const Nest& nest, const Tile& t, const Target& target) {
   const double cycles =
       core_cycles(double(t.accumulators()), step.loads, target) * (clamps_rows(nest, t) ? kClamped : 1) +
       kLoadTie * step.loads + apart_rows(nest, t) + read_cycles(step.bytes, target) + store;
-  const double use = lanes_use(nest, t) *
-                     (t.rows < 0 ? 1.0 : row_use(nest, t.rows, t.row_count)) *
+  const double use = lanes_use(nest, t) * (t.rows < 0 ? 1.0 : row_use(nest, t.rows, t.row_count)) *
                      (t.rows2 < 0 ? 1.0 : use_of(nest.extent[size_t(t.rows2)], t.row2_count));
   return cycles / (double(t.accumulators() * t.lanes) * use) * imbalance(nest, t, target);
 }
