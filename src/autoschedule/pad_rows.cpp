@@ -111,10 +111,10 @@ std::optional<PadRows> pad_rows(Schedule& s, const Facts& f, const Tile& tile, c
     if (found->window < 0 || found->rows.stride < 1) continue;
     PadRows out{p, found->window, kUnknown, found->planes};
     cost::PaddedRows rows = found->rows;
-    // Of symbolic sizes all rows are one block, where enough planes stand side by side (the channels of
-    // depthwise convolutions): it is read again while it is in the cache, or else costs what the whole copy
-    // does.
-    if (found->symbolic) return rows.others < cost::tasks_wanted(target) ? std::nullopt : std::optional(out);
+    // Of symbolic sizes all rows are one block, where a plane for each core stands side by side (the channels
+    // of depthwise convolutions): it is read again while it is in the cache, or else costs what the whole
+    // copy does.
+    if (found->symbolic) return rows.others < target->cores ? std::nullopt : std::optional(out);
     if (whole_copy_pays(f, pad->write.buffer, target)) continue;
     // Rows of a tile are one step.
     const int64_t at_once = out.window == tile.vector ? 1 : tile.size(out.window);

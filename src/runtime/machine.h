@@ -17,7 +17,6 @@ struct Step {
   int32_t offset = 0;
   int32_t function = -1;  ///< Call; -1: the closure in the first argument
   int32_t output = -1;    ///< alloc_tensor: which output of `main` this tensor becomes
-  bool fresh = false;     ///< alloc_tensor in a straight line: the tensor reaches a result
   uint32_t num_buffers = 0, num_args = 0;
   const Arg* args = nullptr;
   TenonKernel kernel = nullptr;
@@ -34,13 +33,30 @@ struct Program {
   int32_t main = 0;
   uint32_t max_args = 0;
   std::vector<uint8_t> uses_arena;              ///< per function: it has tensors there
-  bool straight_line = false;                   ///< `main` is one, as find_straight_line says
   std::vector<std::vector<int32_t>> symbol_of;  ///< per input and dimension: number of its symbol, or -1
   std::vector<std::string> symbols;
   std::vector<int64_t> symbol_bounds;  ///< the largest value of each; -1: any
 };
 
-BuiltinCode find_builtin(std::string_view name);  ///< "vm.builtin.NAME"; null if there is none
+/// A row of the table of builtins.
+struct BuiltinInfo {
+  /// What a call depends on.
+  enum Effect : uint8_t {
+    OfElements,   ///< more than shapes and numbers
+    OfShapes,     ///< shapes and numbers alone
+    MakesShape,   ///< the same, and the result is a Shape
+    Allocates,    ///< the same, and the result is a tensor that is to be written
+    Views,        ///< the same, and the result is what the first argument is
+    ReadsShape,   ///< the elements of the first argument, which become a Shape
+    ReadsNumber,  ///< its only element, which becomes a number
+  };
+  std::string_view name;
+  BuiltinCode code;
+  Effect effect = OfElements;
+  int8_t dims = -1;  ///< the first argument that is a dimension; -1: none
+};
+const BuiltinInfo* find_builtin(std::string_view name);  ///< "vm.builtin.NAME"; null if there is none
+bool is_allocation(const Step& step);                    ///< of alloc_tensor
 
 struct Frame {
   const VMFunction* function = nullptr;

@@ -2,7 +2,7 @@
 #include "runtime/recorded_run.h"
 
 #include <algorithm>
-#include <array>
+#include <cstdlib>
 
 namespace tenon {
 namespace {
@@ -10,70 +10,171 @@ namespace {
 /// What a recording costs (fresh pages for all intermediate tensors) is worth so many replays.
 constexpr int64_t kWorthIt = 32;
 
-/// Builtins whose effect depends on shapes alone, and from which argument on they take dimensions (-1: none).
-struct OfShapes {
-  std::string_view name;
-  int32_t dims;
-};
-constexpr std::array kOfShapes{
-    OfShapes{"match_shape", 1}, OfShapes{"compute_shape", 0}, OfShapes{"check_tensor", 1},
-    OfShapes{"make_shape", 0},  OfShapes{"alloc_tensor", 1},  OfShapes{"arena_tensor", 2},
-    OfShapes{"reshape", 1},     OfShapes{"shape_of", -1},     OfShapes{"move", -1},
-    OfShapes{"tuple", -1},      OfShapes{"none", -1}};
+/// So many kernels and builtins are followed.
+constexpr size_t kLongest = 100000;
 
-bool gives_shape(std::string_view name) { return name == "make_shape" || name == "shape_of"; }
+/// What a register holds, or a tensor of the arena.
+enum class Held : uint8_t { Varying, Number, Shape, Unwritten, Arena, Fixed };
 
-/// Numbers come from the program and the shape heap, or are one Shape; never from a tensor's elements.
-bool takes_shapes(const Step& s, int32_t first, const std::vector<uint8_t>& holds_shape) {
-  for (uint32_t i = uint32_t(first); first >= 0 && i < s.num_args; ++i)
-    if (s.args[i].kind() == ArgKind::Register && !holds_shape[size_t(s.args[i].value())]) return false;
-  return true;
-}
+/// Follows `main` step by step: is what a step does the same for all inputs of equal shapes?
+class Follower {
+ public:
+  Follower(const Executable& e, const VMFunction& f, std::vector<PathStep>& path)
+      : e_(e), path_(path), registers_(size_t(f.num_registers)) {}
 
-bool same_for_all(const Step& s, std::vector<uint8_t>& holds_shape) {
-  if (s.kind == Step::Kernel) {
+  bool step(const Step& s) {
+    if (s.kind == Step::Goto) return true;
+    if (s.kind == Step::If) return is_fixed(s.args[0]);
+    path_.push_back({&s});
+    return path_.size() < kLongest &&
+           (s.kind == Step::Kernel ? kernel(s) : s.kind == Step::Builtin && builtin(s));
+  }
+
+ private:
+  struct Register {
+    Held held = Held::Varying;
+    size_t made = 0;  ///< the step of the path that filled it
+  };
+  struct Range {
+    int64_t begin, end;
+  };
+
+  Range range_of(Arg a) const {
+    const ArenaTensor& t = e_.arena_tensors[size_t(a.value())];
+    return {t.offset, t.offset + int64_t(storage_bytes(element_count(t.shape), t.dtype))};
+  }
+
+  Held of(Arg a) const {
+    if (a.kind() == ArgKind::Register) return registers_[size_t(a.value())].held;
+    if (a.kind() == ArgKind::Constant) return Held::Fixed;
+    if (a.kind() != ArgKind::Arena) return Held::Number;
+    const Range r = range_of(a);
+    auto covers = [&](const Range& f) { return f.begin <= r.begin && r.end <= f.end; };
+    return std::ranges::any_of(fixed_, covers) ? Held::Fixed : Held::Arena;
+  }
+  bool is_fixed(Arg a) const { return of(a) == Held::Fixed || of(a) == Held::Number; }
+
+  uint32_t num_outputs(const Step& s) const {
+    constexpr std::string_view prefix = "outputs.";
+    for (const auto& [key, value] : e_.metadata)
+      if (key.starts_with(prefix) && key.c_str() + prefix.size() == std::string_view(s.callee->name))
+        return uint32_t(std::strtoul(value.c_str(), nullptr, 10));
+    return 1;
+  }
+
+  /// The kernel writes tensors that nobody has written, or into the arena. What it writes is fixed where all
+  /// that it reads is, and stays where the memory is its own.
+  bool kernel(const Step& s) {
+    const uint32_t inputs = s.num_buffers - std::min(s.num_buffers, num_outputs(s));
+    bool fixed = true, own = true;
     for (uint32_t i = 0; i < s.num_args; ++i) {
-      const ArgKind kind = s.args[i].kind();
-      if (i < s.num_buffers ? kind == ArgKind::Heap : kind == ArgKind::Register) return false;
+      const Held held = of(s.args[i]);
+      if (i < s.num_buffers ? held == Held::Number : held != Held::Number) return false;
+      if (i < inputs) fixed = fixed && held == Held::Fixed;
+      if (i < inputs || i >= s.num_buffers) continue;
+      const bool arena = s.args[i].kind() == ArgKind::Arena || held == Held::Arena;
+      if (!arena && held != Held::Unwritten) return false;
+      own = own && !arena;
+    }
+    path_.back().fixed = fixed && own;
+    for (uint32_t i = inputs; i < s.num_buffers; ++i) {
+      const Arg a = s.args[i];
+      if (a.kind() == ArgKind::Arena) {
+        const Range r = range_of(a);
+        std::erase_if(fixed_, [&](const Range& f) { return f.begin < r.end && r.begin < f.end; });
+        if (fixed) fixed_.push_back(r);
+      } else if (of(a) == Held::Arena) {
+        fixed_.clear();
+      } else {
+        Register& output = registers_[size_t(a.value())];
+        output.held = fixed ? Held::Fixed : Held::Varying;
+        path_[output.made].fixed = fixed && own;
+      }
     }
     return true;
   }
-  if (s.kind != Step::Builtin) return false;
-  const std::string_view name =
-      std::string_view(s.callee->name).substr(std::string_view("vm.builtin.").size());
-  const auto of_shapes = std::ranges::find(kOfShapes, name, &OfShapes::name);
-  if (of_shapes == kOfShapes.end() || !takes_shapes(s, of_shapes->dims, holds_shape)) return false;
-  if (s.dst >= 0) {
-    const bool moved = name == "move" && s.args[0].kind() == ArgKind::Register;
-    holds_shape[size_t(s.dst)] = moved ? holds_shape[size_t(s.args[0].value())] : gives_shape(name);
+
+  bool builtin(const Step& s) {
+    const BuiltinInfo& info = *find_builtin(s.callee->name);
+    for (uint32_t i = uint32_t(info.dims); info.dims >= 0 && i < s.num_args; ++i)
+      if (of(s.args[i]) != Held::Number && of(s.args[i]) != Held::Shape) return false;
+    Held result = Held::Varying;
+    const Held first = s.num_args ? of(s.args[0]) : Held::Varying;
+    switch (info.effect) {
+      case BuiltinInfo::OfElements:
+        return false;
+      case BuiltinInfo::OfShapes:
+        break;
+      case BuiltinInfo::MakesShape:
+        result = Held::Shape;
+        break;
+      case BuiltinInfo::Allocates:
+        result = is_allocation(s) ? Held::Unwritten : Held::Arena;
+        break;
+      case BuiltinInfo::Views:
+        result = s.args[0].kind() == ArgKind::Arena ? Held::Arena : first;
+        if (result == Held::Unwritten) return false;
+        break;
+      case BuiltinInfo::ReadsShape:
+      case BuiltinInfo::ReadsNumber:
+        result = info.effect == BuiltinInfo::ReadsShape ? Held::Shape : Held::Number;
+        if (first != Held::Fixed) return false;
+        break;
+    }
+    if (s.dst >= 0) registers_[size_t(s.dst)] = {result, path_.size() - 1};
+    return true;
   }
-  return true;
+
+  const Executable& e_;
+  std::vector<PathStep>& path_;
+  std::vector<Register> registers_;
+  std::vector<Range> fixed_;  ///< of the arena: bytes that are now the same for all inputs of equal shapes
+};
+
+/// Where the tensor of an allocation reaches the result, which the last step returns.
+void mark_fresh(std::vector<PathStep>& path, int32_t num_registers) {
+  std::vector<uint8_t> reaches(size_t(num_registers), 0);
+  reaches[size_t(path.back().step->dst)] = 1;
+  for (size_t k = path.size() - 1; k-- > 0;) {
+    const Step& s = *path[k].step;
+    if (s.kind != Step::Builtin || s.dst < 0 || !std::exchange(reaches[size_t(s.dst)], 0)) continue;
+    path[k].fresh = is_allocation(s);
+    for (uint32_t i = 0; i < s.num_args && !path[k].fresh; ++i)
+      if (s.args[i].kind() == ArgKind::Register) reaches[size_t(s.args[i].value())] = 1;
+  }
 }
 
-bool is_allocation(const Step& s) { return s.callee && s.callee->name == "vm.builtin.alloc_tensor"; }
+void enter_main(Machine& m, std::span<const NDArray> inputs) {
+  m.enter(m.program->main, {}, -1);
+  for (size_t i = 0; i < inputs.size(); ++i) m.frame().registers[i] = Any(inputs[i]);
+}
 
-bool same_shapes(std::span<const NDArray> inputs, const std::vector<std::vector<int64_t>>& shapes) {
-  return std::ranges::equal(inputs, shapes, {}, [](const NDArray& a) -> const auto& { return a.shape(); });
+/// Rank and dimensions of each, one after the other.
+template <class Visit>
+void each_size(std::span<const NDArray> inputs, Visit visit) {
+  for (const NDArray& a : inputs) {
+    visit(a.ndim());
+    for (const int64_t d : a.shape()) visit(d);
+  }
 }
 
 }  // namespace
 
-[[gnu::cold]] bool find_straight_line(const Executable& e, Program& program) {
-  const VMFunction& f = e.functions[size_t(program.main)];
-  const std::span<Step> steps(program.steps.data() + f.first_instruction, f.num_instructions);
-  std::vector<uint8_t> holds_shape(size_t(f.num_registers), 0), reaches(size_t(f.num_registers), 0);
-  if (steps.empty() || steps.back().kind != Step::Ret) return false;
-  for (const Step& s : steps.first(steps.size() - 1))
-    if (!same_for_all(s, holds_shape)) return false;
-  reaches[size_t(steps.back().dst)] = 1;
-  for (size_t k = steps.size() - 1; k-- > 0;) {
-    Step& s = steps[k];
-    if (s.kind != Step::Builtin || s.dst < 0 || !std::exchange(reaches[size_t(s.dst)], 0)) continue;
-    s.fresh = is_allocation(s);
-    for (uint32_t i = 0; i < s.num_args && !s.fresh; ++i)
-      if (s.args[i].kind() == ArgKind::Register) reaches[size_t(s.args[i].value())] = 1;
+[[gnu::cold]] bool follow_main(Machine& m, std::span<const NDArray> inputs, std::vector<PathStep>& path) {
+  enter_main(m, inputs);
+  Frame& f = m.frame();
+  Follower follower(m.artifact.executable(), *f.function, path);
+  while (f.pc->kind != Step::Ret && follower.step(*f.pc)) {
+    const Step& s = *f.pc;
+    const bool jumps = s.kind == Step::Goto || (s.kind == Step::If && !m.condition(s));
+    if (s.kind == Step::Kernel || s.kind == Step::Builtin) m.call(s);
+    f.pc += jumps ? s.offset : 1;
   }
-  return true;
+  const bool followed = f.pc->kind == Step::Ret;
+  path.push_back({f.pc});
+  if (followed) mark_fresh(path, f.function->num_registers);
+  m.flatten(m.execute());
+  return followed;
 }
 
 // ---- RecordedRun
@@ -84,19 +185,20 @@ int64_t RecordedRun::source_of(const void* address) const {
   return -1;
 }
 
-void RecordedRun::allocate(Machine& m, const Step& s) {
+void RecordedRun::allocate(Machine& m, const PathStep& at) {
+  const Step& s = *at.step;
   const DataType dtype = dtype_of_word(m.int_arg(s, 0));
   m.dims_arg(s, 1, m.dims);
   NDArray tensor;
-  if (s.fresh) {
+  if (at.fresh) {
     tensor = m.output_tensor(s, m.dims, dtype);
-    fresh_.push_back({&s, m.dims, dtype});
+    fresh_.push_back({&s, 0, NDArray::view(nullptr, m.dims, dtype)});
     sources_.push_back(tensor);
   } else {
     m.set_result(s, Any());  // its place can be taken
     const size_t bytes =
         std::max<size_t>(64, (storage_bytes(element_count(m.dims), dtype) + 63) & ~size_t(63));
-    if (void* place = region_->allocate(bytes)) {
+    if (void* place = at.fixed ? nullptr : region_->allocate(bytes)) {
       tensor = NDArray::view(place, m.dims, dtype);
       tensor.mut()->release = [region = region_, place, bytes] { region->release(place, bytes); };
     } else {
@@ -106,7 +208,11 @@ void RecordedRun::allocate(Machine& m, const Step& s) {
   m.set_result(s, Any(std::move(tensor)));
 }
 
-void RecordedRun::write_down(Machine& m, const Step& s) {
+void RecordedRun::write_down(Machine& m, const PathStep& at) {
+  const Step& s = *at.step;
+  bool stays = at.fixed;
+  for (uint32_t i = 0; stays && i < s.num_buffers; ++i) stays = source_of(m.buffers[i]) < 0;
+  if (stays) return;
   calls_.push_back({s.kernel, &s, buffers_.size(), scalars_.size()});
   for (uint32_t i = 0; i < s.num_buffers; ++i) {
     if (const int64_t source = source_of(m.buffers[i]); source >= 0)
@@ -116,31 +222,31 @@ void RecordedRun::write_down(Machine& m, const Step& s) {
   scalars_.insert(scalars_.end(), m.scalars.begin(), m.scalars.begin() + (s.num_args - s.num_buffers));
 }
 
-[[gnu::cold]] std::unique_ptr<RecordedRun> RecordedRun::record(Machine& m, std::span<const NDArray> inputs) {
+[[gnu::cold]] std::unique_ptr<RecordedRun> RecordedRun::record(Machine& m, std::span<const NDArray> inputs,
+                                                               std::span<const PathStep> path) {
   auto run = std::make_unique<RecordedRun>();
   bool told_apart = true;
   for (const NDArray& a : inputs) {
     told_apart = told_apart && run->source_of(a.data()) < 0;
     run->sources_.push_back(a);
   }
-  m.enter(m.program->main, {}, -1);
-  for (size_t i = 0; i < inputs.size(); ++i) m.frame().registers[i] = Any(inputs[i]);
-  const Step* s = m.frame().pc;
-  for (; s->kind != Step::Ret; ++s) {
-    if (is_allocation(*s)) {
-      run->allocate(m, *s);
+  enter_main(m, inputs);
+  for (const PathStep& at : path.first(path.size() - 1)) {
+    if (is_allocation(*at.step)) {
+      run->allocate(m, at);
     } else {
-      m.call(*s);
-      if (s->kind == Step::Kernel) run->write_down(m, *s);
+      m.call(*at.step);
+      if (at.step->kind == Step::Kernel) run->write_down(m, at);
     }
   }
-  Any value = std::move(m.frame().registers[size_t(s->dst)]);
+  Any value = std::move(m.frame().registers[size_t(path.back().step->dst)]);
   m.flatten(m.leave_frame(std::move(value)));
   for (const Any& result : m.flat) {
     const auto tensor = result.try_as<NDArray>();
     if (!told_apart || !tensor || !tensor->get()) return nullptr;
     const int64_t source = run->source_of(tensor->data());
-    run->results_.push_back({source, source < 0 ? *tensor : NDArray(), tensor->shape()});
+    run->results_.push_back(
+        {nullptr, source, source < 0 ? *tensor : NDArray::view(nullptr, tensor->shape(), tensor->dtype())});
   }
   run->sources_.clear();
   return run;
@@ -152,16 +258,17 @@ void RecordedRun::replay(Machine& m, std::span<const NDArray> inputs) {
     std::vector<NDArray>& sources;
   } clear{sources_};
   sources_.assign(inputs.begin(), inputs.end());
-  for (const Fresh& f : fresh_) sources_.push_back(m.output_tensor(*f.step, f.shape, f.dtype));
+  for (const Tensor& f : fresh_)
+    sources_.push_back(m.output_tensor(*f.step, f.value.shape(), f.value.dtype()));
   for (const Patch& p : patches_) buffers_[p.buffer] = sources_[p.source].data();
   for (const Call& c : calls_) m.run_kernel(*c.step, buffers_.data() + c.buffer, scalars_.data() + c.scalar);
-  for (const Result& r : results_) {
+  for (const Tensor& r : results_) {
     if (r.source < 0)
       m.flat.push_back(Any(r.value));
-    else if (const NDArray& a = sources_[size_t(r.source)]; a.shape() == r.shape)
+    else if (const NDArray& a = sources_[size_t(r.source)]; a.shape() == r.value.shape())
       m.flat.push_back(Any(a));
     else
-      m.flat.push_back(Any(a.reshape(r.shape)));
+      m.flat.push_back(Any(a.reshape(r.value.shape())));
   }
 }
 
@@ -170,16 +277,20 @@ void RecordedRun::replay(Machine& m, std::span<const NDArray> inputs) {
 [[gnu::cold]] void RunRecorder::forget() {
   if (replays_ < kWorthIt && wanted_ < (int64_t(1) << 40)) wanted_ *= 2;
   recorded_.reset();
-  equal_ = replays_ = 0;
+  replays_ = 0;
 }
 
 bool RunRecorder::run(Machine& m, std::span<const NDArray> inputs) {
   if (never_) return false;
-  if (!same_shapes(inputs, shapes_)) {
+  bool same = true;
+  size_t k = 0;
+  each_size(inputs, [&](int64_t d) { same = same && k < sizes_.size() && sizes_[k] == d, ++k; });
+  if (!same || k != sizes_.size()) {
     if (recorded_) forget();
     equal_ = 0;
-    shapes_.clear();
-    for (const NDArray& a : inputs) shapes_.push_back(a.shape());
+    path_.clear();
+    sizes_.clear();
+    each_size(inputs, [&](int64_t d) { sizes_.push_back(d); });
   }
   if (recorded_) {
     ++replays_;
@@ -187,9 +298,15 @@ bool RunRecorder::run(Machine& m, std::span<const NDArray> inputs) {
     return true;
   }
   if (equal_++ < wanted_) return false;
-  m.pool.mut()->trim();
-  recorded_ = RecordedRun::record(m, inputs);
-  never_ = !recorded_;
+  if (path_.empty()) {
+    std::vector<PathStep> path;
+    never_ = !follow_main(m, inputs, path);
+    path_ = std::move(path);
+  } else {
+    m.pool.mut()->trim();
+    recorded_ = RecordedRun::record(m, inputs, path_);
+    never_ = !recorded_;
+  }
   return true;
 }
 

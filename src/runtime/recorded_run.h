@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-// Runs of a straight-line `main` are written down: the kernels that it calls, with the addresses and numbers
-// that they get. Where inputs have the same shapes again, all of it is the same again but the addresses of
-// inputs and results, so that the next run calls the kernels and does nothing else, as CUDA's graphs do with
-// launches. The intermediate tensors keep the places that they had, in memory of the recording's own.
+// Runs of `main` are written down: the kernels that it calls, with the addresses and numbers that they get.
+// Where inputs have the same shapes again, all of it is the same again but the addresses of inputs and
+// results, so that the next run calls the kernels and does nothing else, as CUDA's graphs do with launches.
+// The intermediate tensors keep the places that they had, in memory of the recording's own. What follows from
+// constants and shapes alone (masks, positions) is computed once, and branches may depend on it.
 #pragma once
 #include <memory>
 #include <span>
@@ -12,12 +13,26 @@
 
 namespace tenon {
 
+/// A step that a run of `main` did; the last one is its return.
+struct PathStep {
+  const Step* step;
+  bool fresh = false;  ///< alloc_tensor: the tensor reaches a result
+  /// A kernel that reads nothing but constants, shapes and what such kernels wrote, and writes tensors that
+  /// it alone writes; alloc_tensor of one of these. All of it is the same for all inputs of equal shapes.
+  bool fixed = false;
+};
+
+/// Runs `main`, and leaves its results in `machine.flat`. True: it does the steps of `path` for all inputs of
+/// equal shapes, which are kernels and builtins that read no element of a tensor but of fixed ones.
+bool follow_main(Machine& machine, std::span<const NDArray> inputs, std::vector<PathStep>& path);
+
 /// One run of `main`, which run_main has checked the inputs of.
 class RecordedRun {
  public:
   /// Runs `main` and writes down what it does; leaves the results in `machine.flat`. Null where two inputs
   /// are one, or a result is no tensor.
-  static std::unique_ptr<RecordedRun> record(Machine& machine, std::span<const NDArray> inputs);
+  static std::unique_ptr<RecordedRun> record(Machine& machine, std::span<const NDArray> inputs,
+                                             std::span<const PathStep> path);
   /// The same as `main` on inputs of the same shapes.
   void replay(Machine& machine, std::span<const NDArray> inputs);
 
@@ -27,34 +42,29 @@ class RecordedRun {
     const Step* step;
     size_t buffer, scalar;  ///< the first of each
   };
-  /// A tensor that reaches a result: new in each run.
-  struct Fresh {
-    const Step* step;
-    std::vector<int64_t> shape;
-    DataType dtype;
-  };
   /// A buffer whose address each run has anew: that of an input or, behind these, of a fresh tensor.
   struct Patch {
     size_t buffer, source;
   };
-  struct Result {
-    int64_t source;  ///< -1: `value`, the same in every run
+  /// A fresh tensor, which `step` allocates anew in each run, or a result: an input or a fresh tensor, or
+  /// (`source` is -1) `value`, the same in every run. Otherwise `value` has the sizes alone.
+  struct Tensor {
+    const Step* step;
+    int64_t source;
     NDArray value;
-    std::vector<int64_t> shape;
   };
 
-  void allocate(Machine& machine, const Step& step);
-  void write_down(Machine& machine, const Step& step);
+  void allocate(Machine& machine, const PathStep& at);
+  void write_down(Machine& machine, const PathStep& at);
   int64_t source_of(const void* address) const;
 
   std::shared_ptr<MemoryRegion> region_ = std::make_shared<MemoryRegion>();
-  std::vector<NDArray> blocks_;  ///< what the region refused
+  std::vector<NDArray> blocks_;  ///< what stays, and what the region refused
   std::vector<Call> calls_;
   std::vector<void*> buffers_;
   std::vector<int64_t> scalars_;
-  std::vector<Fresh> fresh_;
   std::vector<Patch> patches_;
-  std::vector<Result> results_;
+  std::vector<Tensor> fresh_, results_;
   std::vector<NDArray> sources_;  ///< of the run that goes on
 };
 
@@ -67,16 +77,12 @@ class RunRecorder {
  private:
   void forget();
   std::unique_ptr<RecordedRun> recorded_;
-  std::vector<std::vector<int64_t>> shapes_;  ///< of the last inputs
-  int64_t equal_ = 0;                         ///< runs with these shapes so far
-  int64_t wanted_ = 2;                        ///< so many come before a run is recorded
+  std::vector<PathStep> path_;  ///< of runs with the last inputs' shapes; empty: not known
+  std::vector<int64_t> sizes_;  ///< ranks and dimensions of the last inputs
+  int64_t equal_ = 0;           ///< runs with these shapes so far
+  int64_t wanted_ = 1;          ///< so many come before one is followed and one recorded
   int64_t replays_ = 0;
   bool never_ = false;
 };
-
-/// Whether `main` does the same for all inputs of equal shapes: a straight line of kernels, and of builtins
-/// that read no element of a tensor. Then Step::fresh is set where the tensor of an allocation reaches a
-/// result.
-bool find_straight_line(const Executable& executable, Program& program);
 
 }  // namespace tenon

@@ -33,7 +33,7 @@ namespace {
   auto mark = [&](int32_t reg, int32_t output) {
     if (writes[reg] != 1) return;
     Step& s = steps[writer[reg]];
-    if (s.callee && s.callee->name == "vm.builtin.alloc_tensor") s.output = output;
+    if (is_allocation(s)) s.output = output;
   };
   const int32_t result = steps[ret].dst;
   if (writes[result] != 1) return;
@@ -95,8 +95,10 @@ namespace {
         throw Error(ErrorKind::model, "T0608", "the code has no kernel `" + c.name + "`", {},
                     "compile the model again");
     } else if (c.kind == CalleeKind::Builtin) {
-      found[i].builtin = find_builtin(c.name);
-      if (found[i].builtin) continue;
+      if (const BuiltinInfo* builtin = find_builtin(c.name)) {
+        found[i].builtin = builtin->code;
+        continue;
+      }
       Function f = options.find_function ? options.find_function(c.name) : Function();
       if (!f) f = find_function(c.name);
       if (!f)
@@ -157,7 +159,6 @@ namespace {
     }
   find_outputs(e, *program);
   find_symbols(e, *program);
-  program->straight_line = find_straight_line(e, *program);
   return program;
 }
 
@@ -224,7 +225,7 @@ const VMFunction& Artifact::main() const { return get()->executable.functions[ge
   arena_views.resize(e.arena_tensors.size());
   symbol_values.resize(program->symbols.size());
   // What a recording holds between runs would count against no limit.
-  if (program->straight_line && options.memory_limit == 0) recorder = std::make_unique<RunRecorder>();
+  if (options.memory_limit == 0) recorder = std::make_unique<RunRecorder>();
 }
 Machine::~Machine() = default;
 

@@ -336,47 +336,47 @@ void text(Machine& m, const Step& s) {
 
 void none(Machine& m, const Step& s) { m.set_result(s, Any()); }
 
-constexpr struct {
-  std::string_view name;
-  BuiltinCode code;
-} table[] = {{"match_shape", match_shape},
-             {"check_tensor", check_tensor},
-             {"compute_shape", compute_shape},
-             {"make_shape", make_shape},
-             {"shape_of", shape_of},
-             {"tensor_to_shape", tensor_to_shape},
-             {"shape_to_tensor", shape_to_tensor},
-             {"shape_dim", shape_dim},
-             {"alloc_tensor", alloc_tensor},
-             {"arena_tensor", arena_tensor},
-             {"copy_into", copy_into},
-             {"reshape", reshape},
-             {"copy", copy},
-             {"tuple", tuple},
-             {"tuple_get", tuple_get},
-             {"scalar", scalar},
-             {"to_tensor", to_tensor},
-             {"text", text},
-             {"none", none},
-             {"move", move},
-             {"make_closure", make_closure},
-             {"make_data", make_data},
-             {"data_is", data_is},
-             {"data_field", data_field},
-             {"no_case", no_case},
-             {"ref_create", ref_create},
-             {"ref_read", ref_read},
-             {"ref_write", ref_write}};
+using enum BuiltinInfo::Effect;
+constexpr BuiltinInfo table[] = {{"match_shape", match_shape, OfShapes, 1},
+                                 {"check_tensor", check_tensor, Views, 1},
+                                 {"compute_shape", compute_shape, OfShapes, 0},
+                                 {"make_shape", make_shape, MakesShape, 0},
+                                 {"shape_of", shape_of, MakesShape},
+                                 {"tensor_to_shape", tensor_to_shape, ReadsShape},
+                                 {"shape_to_tensor", shape_to_tensor},
+                                 {"shape_dim", shape_dim},
+                                 {"alloc_tensor", alloc_tensor, Allocates, 1},
+                                 {"arena_tensor", arena_tensor, Allocates, 2},
+                                 {"copy_into", copy_into},
+                                 {"reshape", reshape, Views, 1},
+                                 {"copy", copy},
+                                 {"tuple", tuple, OfShapes},
+                                 {"tuple_get", tuple_get},
+                                 {"scalar", scalar, ReadsNumber},
+                                 {"to_tensor", to_tensor},
+                                 {"text", text},
+                                 {"none", none, OfShapes},
+                                 {"move", move, Views},
+                                 {"make_closure", make_closure},
+                                 {"make_data", make_data},
+                                 {"data_is", data_is},
+                                 {"data_field", data_field},
+                                 {"no_case", no_case},
+                                 {"ref_create", ref_create},
+                                 {"ref_read", ref_read},
+                                 {"ref_write", ref_write}};
 
 }  // namespace
 
-BuiltinCode find_builtin(std::string_view name) {
+const BuiltinInfo* find_builtin(std::string_view name) {
   constexpr std::string_view prefix = "vm.builtin.";
   if (!name.starts_with(prefix)) return nullptr;
   name.remove_prefix(prefix.size());
   for (const auto& entry : table)
-    if (entry.name == name) return entry.code;
+    if (entry.name == name) return &entry;
   return nullptr;
 }
+
+bool is_allocation(const Step& step) { return step.builtin == alloc_tensor; }
 
 }  // namespace tenon

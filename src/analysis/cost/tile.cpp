@@ -20,14 +20,21 @@ constexpr int64_t kReserved = 1;   ///< a register that holds what all rows shar
 // ---------------------------------------------------------------- ragged edges
 /// Expected waste of a tile along a symbolic size, which may be small: for each row beyond the first.
 constexpr double kRowRisk = 0.012;
+/// The same in a window: the planes of images shrink to a few rows late in a network.
+constexpr double kWindowRowRisk = 0.02;
 /// Further waste for each of these rows where another symbolic axis comes later in the result: this one is
 /// shorter.
 constexpr double kShortAxisRisk = 0.03;
 /// The last vectors of a symbolic size are often partly empty: of one vector, and of each beyond it.
 constexpr double kLanesUse = 0.9, kVectorRisk = 0.15;
+constexpr double kWindowVectorRisk =
+    0.3;  ///< the same in a window: images are narrower than rows of a matrix
+/// The same along images' rows where channels are what lies together: these fill their vectors.
+constexpr double kShortLanesUse = 0.45;
 /// Sizes in use are multiples of 16 more often than of 7.
 constexpr int64_t kUsualMultiple = 16;
 constexpr double kUnusualUse = 0.97;
+constexpr size_t kGroupedSum = 2;  ///< axes of a sum in groups, which rows of a matrix have, too
 /// Sizes of images and of sequences are multiples of 4 and of 2 more often than not.
 constexpr double kBy4 = 1.06, kBy2 = 1.02;
 
@@ -57,17 +64,21 @@ constexpr double kEqual = 1.0001;         ///< times that differ less are equal
 constexpr int64_t kBalanceFrom = 400000;  ///< multiply-adds; less runs on one core
 
 /// Share of the results inside the nest when an iterator of `size` is cut into tiles of `tile`.
-double use_of(int64_t size, int64_t tile) {
-  return size == kUnknown ? 1.0 / (1 + kRowRisk * double(tile - 1))
-                          : double(size) / double(ceil_div(size, tile) * tile);
+double use_of(int64_t size, int64_t tile) { return double(size) / double(ceil_div(size, tile) * tile); }
+
+/// Windows, and sums over blocks of channels.
+bool is_window(const Nest& n) { return n.reduce.size() > 1; }
+
+double lanes_use(const Nest& n, const Tile& t) {
+  const int64_t size = n.extent[size_t(t.vector)];
+  if (size != kUnknown) return use_of(size, t.width());
+  const double risk = is_window(n) ? kWindowVectorRisk : kVectorRisk;
+  const double use = is_window(n) && n.write.stride[size_t(t.vector)] != 1 ? kShortLanesUse : kLanesUse;
+  return use / (1 + risk * double(t.vectors - 1));
 }
 
-double lanes_use(int64_t size, const Tile& t) {
-  return size == kUnknown ? kLanesUse / (1 + kVectorRisk * double(t.vectors - 1)) : use_of(size, t.width());
-}
-
-double symbolic_row_use(int64_t rows) {
-  return use_of(kUnknown, rows) * (kUsualMultiple % rows == 0 ? 1 : kUnusualUse);
+double symbolic_row_use(int64_t rows, double risk = kRowRisk) {
+  return (kUsualMultiple % rows == 0 ? 1 : kUnusualUse) / (1 + risk * double(rows - 1));
 }
 
 double likely_divides(int64_t rows) { return rows % 4 == 0 ? kBy4 : rows % 2 == 0 ? kBy2 : 1; }
@@ -76,7 +87,7 @@ double likely_divides(int64_t rows) { return rows % 4 == 0 ? kBy4 : rows % 2 == 
 /// longest.
 double row_use(const Nest& n, int iterator, int64_t rows) {
   if (!n.symbolic(iterator)) return use_of(n.extent[size_t(iterator)], rows);
-  const double use = symbolic_row_use(rows);
+  const double use = symbolic_row_use(rows, is_window(n) ? kWindowRowRisk : kRowRisk);
   bool last = true, other = false;
   for (int i : n.spatial) {
     if (i == iterator || !n.symbolic(i)) continue;
@@ -84,9 +95,11 @@ double row_use(const Nest& n, int iterator, int64_t rows) {
     last = last && n.result_dim(i) < n.result_dim(iterator);
   }
   const bool outermost = n.result_dim(iterator) == 0;
-  if (other && outermost) return 1.0 / double(rows);
-  // Windows and blocks of channels: rows that are no batch belong to images.
-  const double whole = n.reduce.size() > 1 && !outermost ? likely_divides(rows) : 1;
+  // Of a sum over channels and both axes of a window, the outermost is a batch of images where all else is
+  // known, too.
+  if (outermost && (other || n.reduce.size() > kGroupedSum)) return 1.0 / double(rows);
+  // Rows of a window that are no batch belong to images.
+  const double whole = is_window(n) && !outermost ? likely_divides(rows) : 1;
   return whole * (last ? use : use / (1 + kShortAxisRisk * double(rows - 1)));
 }
 
@@ -115,7 +128,7 @@ bool lanes_fit(const Nest& n, const Tile& t) {
         ceil_div(extent, t.width()) * t.width() > l.lane_limit)
       return false;
   }
-  return lanes_use(extent, t) >= kLeastUse;
+  return lanes_use(n, t) >= kLeastUse;
 }
 
 /// Lanes and vectors along one iterator.
@@ -277,8 +290,7 @@ double tile_time(const Nest& nest, const Tile& t, const Target& target) {
   const double cycles =
       core_cycles(double(t.accumulators()), step.loads, target) * (clamps_rows(nest, t) ? kClamped : 1) +
       kLoadTie * step.loads + apart_rows(nest, t) + read_cycles(step.bytes, target) + store;
-  const double use = lanes_use(nest.extent[size_t(t.vector)], t) *
-                     (t.rows < 0 ? 1.0 : row_use(nest, t.rows, t.row_count)) *
+  const double use = lanes_use(nest, t) * (t.rows < 0 ? 1.0 : row_use(nest, t.rows, t.row_count)) *
                      (t.rows2 < 0 ? 1.0 : use_of(nest.extent[size_t(t.rows2)], t.row2_count));
   return cycles / (double(t.accumulators() * t.lanes) * use) * imbalance(nest, t, target);
 }

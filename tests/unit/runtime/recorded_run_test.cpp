@@ -157,6 +157,7 @@ TEST(RecordedRun, ConstantsAndTheArenaAreCopied) {
 TEST(RecordedRun, AKernelThatFailsLeavesTheSessionUsable) {
   // main(x: f32[n]) = 2x, or an error where the first element is negative
   Builder b;
+  b.e.metadata.emplace_back("outputs.negative", "0");
   b.begin("main", 1, 2, 1)
       .builtin(-1, "match_shape", {reg(0), imm(1), imm(1), imm(0)})
       .builtin(1, "alloc_tensor", {imm(dtype_word(f32)), heap(0)})
@@ -169,6 +170,70 @@ TEST(RecordedRun, AKernelThatFailsLeavesTheSessionUsable) {
     EXPECT_EQ(values(session.invoke({good})[0]), (std::vector<float>{2, 4, 6}));
     EXPECT_EQ(error_code([&] { session.invoke({bad}); }), "T0509") << run;
     EXPECT_EQ(bad.use_count(), 1) << run;  // nothing holds the caller's tensor
+  }
+}
+
+int counted = 0;
+/// (out[n], n): out = n.
+int32_t counted_kernel(void* const* buffers, const int64_t* scalars, const TenonKernelContext*) {
+  ++counted;
+  for (int64_t i = 0; i < scalars[0]; ++i) static_cast<float*>(buffers[0])[i] = float(scalars[0]);
+  return 0;
+}
+Artifact with_counted(Executable e) {
+  return Artifact::from_executable(std::move(e), [](const std::string& name) {
+    return name == "counted" ? reinterpret_cast<void*>(counted_kernel) : resolve(name);
+  });
+}
+
+TEST(RecordedRun, WhatFollowsFromShapesIsComputedOnce) {
+  // main(x: f32[n]) = (4x + 2k, k) where k = n: 2k is written once, k is a result and written anew
+  Builder b;
+  auto alloc = [&](int32_t dst) { b.builtin(dst, "alloc_tensor", {imm(dtype_word(f32)), heap(0)}); };
+  auto add = [&](int32_t x, int32_t y, int32_t out) {
+    b.kernel("test_add", 3, {reg(x), reg(y), reg(out), heap(0)});
+  };
+  b.begin("main", 1, 6, 1).builtin(-1, "match_shape", {reg(0), imm(1), imm(1), imm(0)});
+  alloc(2), add(0, 0, 2);  // 2x, in a place that is free when 2k comes
+  alloc(3), add(2, 2, 3);  // 4x
+  alloc(1), b.kernel("counted", 1, {reg(1), heap(0)});
+  alloc(2), add(1, 1, 2);                               // 2k
+  alloc(4), b.kernel("counted", 1, {reg(4), heap(0)});  // read by none
+  alloc(4), add(3, 2, 4);                               // 4x + 2k
+  alloc(2), add(4, 4, 2);                               // in no place that is kept
+  b.builtin(5, "tuple", {reg(4), reg(1)}).ret(5);
+  Session session(with_counted(b.e));
+  counted = 0;
+  for (int64_t n : {3, 4})
+    for (int run = 0; run < 8; ++run) {
+      const auto out = session.invoke({floats(std::vector<float>(size_t(n), float(run)), {n})});
+      EXPECT_EQ(values(out[0]), std::vector<float>(size_t(n), 4 * float(run) + 2 * float(n)));
+      EXPECT_EQ(values(out[1]), std::vector<float>(size_t(n), float(n)));
+      out[1].as_ptr<float>()[0] = -1;  // the caller's own
+    }
+  // Twice in the runs before and the recorded one, of which there are 3 and then 4, else once.
+  EXPECT_EQ(counted, 2 * 3 + 5 + 2 * 4 + 4);
+}
+
+TEST(RecordedRun, ShapesFromFixedTensors) {
+  // main(x: f32[n]) = 2x of as many elements as a constant says, or an input
+  for (const bool fixed : {true, false}) {
+    Builder b;
+    b.begin("main", 2, 6, 1).builtin(-1, "match_shape", {reg(0), imm(1), imm(1), imm(0)});
+    b.e.constants.push_back(NDArray::zeros({1}, i64));
+    b.builtin(3, "tensor_to_shape", {fixed ? constant(0) : reg(1)});
+    b.builtin(4, "alloc_tensor", {imm(dtype_word(f32)), reg(3)});
+    b.builtin(-1, "match_shape", {reg(4), imm(1), imm(1), imm(0)});
+    b.kernel("test_add", 3, {reg(0), reg(0), reg(4), heap(0)}).ret(4);
+    b.e.constants[0].as_ptr<int64_t>()[0] = 2;
+    Session session(make_artifact(b.e));
+    for (int64_t k : {2, 2, 2, 2, 2, 1, 3}) {
+      NDArray count = NDArray::zeros({1}, i64);
+      count.set_element_int(0, k);
+      const auto out = session.invoke({floats({1, 2, 3}), count})[0];
+      EXPECT_EQ(out.shape(), std::vector<int64_t>{fixed ? 2 : k});
+      EXPECT_EQ(values(out)[0], 2);
+    }
   }
 }
 
