@@ -145,6 +145,8 @@ void Inside::learn(const PrimExpr& condition, const std::unordered_set<const Var
     if (const auto* le = x.as<LE>()) keep(le->a, le->b, false);
     if (const auto* gt = x.as<GT>()) keep(gt->b, gt->a, true);
     if (const auto* ge = x.as<GE>()) keep(ge->b, ge->a, false);
+    if (const auto* either = x.as<Or>(); either && !negated && !from_data(x))
+      either_.push_back({either->a, either->b});
     if (const auto* eq = x.as<EQ>(); eq && !negated) {
       keep(eq->a, eq->b, false);
       keep(eq->b, eq->a, false);
@@ -154,10 +156,39 @@ void Inside::learn(const PrimExpr& condition, const std::unordered_set<const Var
 }
 
 Inside::Scope Inside::assume(const PrimExpr& condition, const std::unordered_set<const Var*>& written) {
-  const size_t mark = known_.size();
+  const size_t known = known_.size(), either = either_.size();
   PrimExpr plain;
   learn(condition, written, plain);
-  return Scope(this, analyzer_.assume(plain ? plain : true_()), mark);
+  return Scope(this, analyzer_.assume(plain ? plain : true_()), known, either);
+}
+
+bool Inside::is_false(const PrimExpr& condition) {
+  // A product is 0 where a factor is.
+  const auto* zero = condition.as<EQ>();
+  if (!zero || !is_zero(zero->b) || zero->a.dtype() != i64)
+    return analyzer_.can_prove(logical_not(condition));
+  std::vector<PrimExpr> factors{zero->a};
+  while (!factors.empty()) {
+    const PrimExpr e = factors.back();
+    factors.pop_back();
+    if (const auto* n = e.as<Mul>())
+      factors.insert(factors.end(), {n->a, n->b});
+    else if (!analyzer_.can_prove_ge(e, 1))
+      return false;
+  }
+  return true;
+}
+
+void Inside::decide(std::vector<size_t>& decided, std::vector<Analyzer::Scope>& follows) {
+  for (size_t i = 0; i < either_.size(); ++i) {
+    if (either_[i].decided) continue;
+    const Either e = either_[i];
+    const PrimExpr other = is_false(e.second) ? e.first : is_false(e.first) ? e.second : PrimExpr();
+    if (!other) continue;
+    either_[i].decided = true;
+    decided.push_back(i);
+    follows.push_back(analyzer_.assume(other));
+  }
 }
 
 // ---------------------------------------------------------------- proofs

@@ -21,16 +21,24 @@ class Inside {
   /// `written` is used.
   class Scope {
    public:
-    Scope(Inside* owner, Analyzer::Scope scope, size_t mark)
-        : owner_(owner), scope_(std::move(scope)), mark_(mark) {}
-    ~Scope() { owner_->known_.resize(mark_); }
+    Scope(Inside* owner, Analyzer::Scope scope, size_t known, size_t either)
+        : owner_(owner), scope_(std::move(scope)), known_(known), either_(either) {
+      owner_->decide(decided_, follows_);
+    }
+    ~Scope() {
+      owner_->known_.resize(known_);
+      for (size_t i : decided_) owner_->either_[i].decided = false;
+      owner_->either_.resize(either_);
+    }
     Scope(const Scope&) = delete;
     Scope& operator=(const Scope&) = delete;
 
    private:
     Inside* owner_;
     Analyzer::Scope scope_;
-    size_t mark_;
+    size_t known_, either_;
+    std::vector<size_t> decided_;           ///< alternatives, here
+    std::vector<Analyzer::Scope> follows_;  ///< what follows from them
   };
   [[nodiscard]] Scope assume(const PrimExpr& condition, const std::unordered_set<const tir::Var*>& written);
 
@@ -51,6 +59,14 @@ class Inside {
     PrimExpr small, big;
     bool strict;
   };
+  /// One of both holds, and no data are in them.
+  struct Either {
+    PrimExpr first, second;
+    bool decided = false;  ///< which of them is known
+  };
+  /// Where one of two is false by now, the other holds.
+  void decide(std::vector<size_t>& decided, std::vector<Analyzer::Scope>& follows);
+  bool is_false(const PrimExpr& condition);
   bool at_most(const PrimExpr& a, const PrimExpr& b, int depth);
   /// What memory holds in e has a known end on that side, so that adding something known does not overflow.
   bool bounded(const PrimExpr& e, bool above, int depth);
@@ -67,6 +83,7 @@ class Inside {
 
   Analyzer& analyzer_;
   std::vector<Known> known_;
+  std::vector<Either> either_;
   std::unordered_map<const tir::Var*, PrimExpr> values_;   ///< of variables that data decide
   std::unordered_map<const tir::Var*, PrimExpr> extents_;  ///< of variables that run from 0
   std::unordered_set<const tir::Var*> from_data_;

@@ -69,6 +69,26 @@ TEST_F(Proofs, ConditionsHoldInTheirScope) {
   EXPECT_FALSE(within(x, n));
 }
 
+TEST_F(Proofs, OfTwoAlternativesOneHolds) {
+  const VarRef m = var("m"), k = var("k");
+  analyzer.assume_size(m, 0);
+  analyzer.assume_size(k, 0);
+  // An axis of m elements is read where n * k elements are made.
+  const Inside::Scope either =
+      inside.assume(logical_or(ge(m, PrimExpr(1)), eq(PrimExpr(n) * k * 4, PrimExpr(0))), {});
+  const PrimExpr last = tir::max(tir::min(i, PrimExpr(m) - 1), 0);
+  EXPECT_FALSE(within(last, m));
+  {
+    const Inside::Scope made = inside.assume(ge(k, PrimExpr(1)), {});
+    EXPECT_TRUE(within(last, m));
+  }
+  EXPECT_FALSE(within(last, m));
+  // The first is false: the second holds, here and in scopes inside.
+  const Inside::Scope none = inside.assume(lt(m, PrimExpr(1)), {});
+  const Inside::Scope inner = inside.assume(ge(i, PrimExpr(0)), {});
+  EXPECT_TRUE(inside.at_most(PrimExpr(n) * k * 4, PrimExpr(0)));
+}
+
 TEST_F(Proofs, ValuesOfVariables) {
   const VarRef v = var("v");
   inside.define(v, tir::max(tir::min(x, n - 1), 0));

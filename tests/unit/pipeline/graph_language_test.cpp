@@ -402,6 +402,44 @@ TEST_F(Graph, FunctionsThatNeverReturnHaveAnUnknownType) {
   EXPECT_EQ(run_error([&] { session.invoke({number(1)}); }), "T0508");
 }
 
+TEST_F(Graph, WhatKernelsTakeForGrantedIsCheckedBeforeThem) {
+  // No guard stands in a kernel: sizes that do not fit end the run before it.
+  const IRModule primitive = module(R"(
+    @R.function
+    def f(x: R.Tensor((n, 4), "float32"), y: R.Tensor((m,), "float32")) -> R.Tensor((n, 4), "float32"):
+        R.func_attr({"primitive": 1})
+        r: R.Tensor((n, 4), "float32") = R.reshape(y, R.shape([n, 4]))
+        z: R.Tensor((n, 4), "float32") = R.add(x, r)
+        return z
+    @R.function
+    def main(x: R.Tensor((n, 4), "float32"), y: R.Tensor((m,), "float32")):
+        z = f(x, y)
+        return z
+)");
+  Session adds(build(primitive));
+  EXPECT_EQ(adds.invoke({random_array({2, 4}), random_array({8})})[0].size(), 8);
+  EXPECT_EQ(run_error([&] { adds.invoke({random_array({2, 4}), random_array({7})}); }), "T0501");
+  const IRModule mirrored = module(R"(
+    @R.function
+    def main(x: R.Tensor((n, m), "float32")):
+        return R.exp(R.nn.pad(x, pad_width=[0, 0, 2, 1], pad_mode="reflect"))
+)");
+  Session pads(build(mirrored));
+  EXPECT_EQ(pads.invoke({random_array({2, 3})})[0].shape(), (std::vector<int64_t>{2, 6}));
+  EXPECT_EQ(run_error([&] { pads.invoke({random_array({2, 0})}); }), "T0501");
+  const IRModule resized = module(R"(
+    @R.function
+    def main(x: R.Tensor((1, 2, h, w), "float32"), y: R.Tensor((1, 2, k, l), "float32")):
+        z = R.image.resize2d(x, R.shape([k, l]), layout="NCHW", method="nearest_neighbor")
+        return R.add(z, y)
+)");
+  Session resizes(build(resized));
+  EXPECT_EQ(resizes.invoke({random_array({1, 2, 3, 3}), random_array({1, 2, 5, 4})})[0].size(), 40);
+  EXPECT_EQ(resizes.invoke({random_array({1, 2, 0, 3}), random_array({1, 2, 0, 4})})[0].size(), 0);
+  EXPECT_EQ(run_error([&] { resizes.invoke({random_array({1, 2, 0, 3}), random_array({1, 2, 5, 4})}); }),
+            "T0501");
+}
+
 TEST_F(Graph, ShapesThatDoNotFitAreFoundWhenTheyMeet) {
   // What the list holds is not known when the program is compiled.
   const IRModule m = module(R"(

@@ -3,12 +3,15 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <set>
 
+#include "analysis/analyzer.h"
 #include "ir/structural.h"
 #include "ir/text.h"
 #include "ir/tir.h"
 #include "op/build.h"
+#include "op/infer.h"
 #include "op/strategy.h"
 
 namespace tenon::graph {
@@ -27,6 +30,50 @@ PrimExpr immediate(const NDArray& a) {
   const DataType t = a.dtype();
   if (t.is_float()) return PrimExpr::float_imm(a.element(0), t);
   return PrimExpr::int_imm(a.element_int(0), t);
+}
+
+std::vector<PrimExpr> factors_of(const PrimExpr& e) {
+  std::vector<PrimExpr> out, todo{e};
+  while (!todo.empty()) {
+    const PrimExpr x = todo.back();
+    todo.pop_back();
+    if (const auto* n = x.as<tir::Mul>())
+      todo.insert(todo.end(), {n->a, n->b});
+    else
+      out.push_back(x);
+  }
+  return out;
+}
+
+/// Equal products: one of the factors that they share is 0, or the rest is equal.
+PrimExpr equal_products(const PrimExpr& a, const PrimExpr& b) {
+  std::vector<PrimExpr> left = factors_of(a), right = factors_of(b), shared;
+  for (size_t i = left.size(); i-- > 0;)
+    for (size_t k = 0; k < right.size(); ++k)
+      if (!tir::as_int(left[i]) && structural_equal(left[i], right[k])) {
+        shared.push_back(left[i]);
+        left.erase(left.begin() + int64_t(i));
+        right.erase(right.begin() + int64_t(k));
+        break;
+      }
+  if (shared.empty()) return tir::eq(a, b);
+  auto product = [](const std::vector<PrimExpr>& factors) {
+    PrimExpr out(1);
+    for (const PrimExpr& f : factors) out = out * f;
+    return out;
+  };
+  return tir::logical_or(tir::eq(product(shared), PrimExpr(0)), tir::eq(product(left), product(right)));
+}
+
+/// What an operator takes for granted, as a condition.
+PrimExpr condition_of(const op::SizeFact& fact) {
+  if (fact.or_one) return tir::logical_or(tir::eq(fact.have, PrimExpr(1)), tir::eq(fact.have, fact.want));
+  // What is picked from an axis if that is empty, else 0, is 0 (InferContext::expect_elements).
+  const auto* picked = fact.have.as<tir::Select>();
+  const auto* empty = picked ? picked->condition.as<tir::EQ>() : nullptr;
+  if (empty && tir::is_zero(empty->b) && tir::is_zero(picked->false_value) && tir::is_zero(fact.want))
+    return tir::logical_or(tir::ge(empty->a, PrimExpr(1)), tir::eq(picked->true_value, PrimExpr(0)));
+  return equal_products(fact.have, fact.want);
 }
 
 class FunctionLowering {
@@ -56,6 +103,7 @@ class FunctionLowering {
     }
     tir::PrimFunc f = te::create_prim_func(args, symbols);
     f = with_all_scalars(f, args, num_inputs, symbols);
+    assume_facts(f);
     if (!rule_.empty()) f.edit()->attrs.set("tenon.schedule_rule", Any(rule_));
     return f;
   }
@@ -108,6 +156,7 @@ class FunctionLowering {
       out = {all[size_t(item->index)]};
     } else if (const Op* op = op_of(value)) {
       const Call& call = *value.as<Call>();
+      op::infer_type(inference_, value);
       const op::OpImpl impl = op::lowering_of(call, target_, implementations_.get_or(op->name, {}));
       CHECK(impl.define, "no tensor definition of " + op->name);
       if (impl.schedule != "default") rule_ = impl.schedule;
@@ -142,10 +191,40 @@ class FunctionLowering {
     for (size_t i = 0; i < args.size(); ++i) params.push_back(f->params[i]);
     for (const tir::VarRef& s : symbols) params.push_back(own.at(s.get()));
     f.edit()->params = params;
+    for (const auto& [symbol, v] : own) own_[symbol] = v;
     return f;
   }
 
+  /// What its operators take for granted of symbolic sizes is checked before the program runs (check_sizes):
+  /// its accesses are proved by it.
+  void assume_facts(tir::PrimFunc& f) const {
+    Analyzer analyzer;
+    for (const auto& [symbol, v] : own_)
+      if (v.is<tir::Var>()) analyzer.assume_size(v.cast<tir::Var>());
+    Array<tir::Stmt> stmts;
+    for (const op::SizeFact& fact : inference_.facts) {
+      if (stmts.size() == kMostFacts) break;
+      const PrimExpr c = analyzer.simplify(tir::substitute(condition_of(fact), own_));
+      if (tir::is_one(c) || analyzer.can_prove(c)) continue;
+      const tir::Stmt s = make<tir::Evaluate>(tir::call(DataType::void_(), "tir.assume", {c}));
+      const bool known =
+          std::any_of(stmts.begin(), stmts.end(), [&](const tir::Stmt& t) { return structural_equal(s, t); });
+      if (!known) stmts.push_back(s);
+    }
+    if (stmts.empty()) return;
+    const auto* root = f->body.as<tir::BlockRealize>();
+    stmts.push_back(root->block->body);
+    Ref<tir::Block> block = root->block;
+    block.edit()->body = tir::seq(stmts);
+    f.edit()->body = make<tir::BlockRealize>(root->iter_values, root->predicate, block);
+  }
+
+  /// Of the facts about sizes that one program relies on; proofs get slower with each.
+  static constexpr size_t kMostFacts = 32;
+
   std::unordered_map<const Object*, std::vector<te::Tensor>> values_;
+  op::Inference inference_;
+  tir::VarMap own_;  ///< symbols of the graph function as variables of the program
   const Target& target_;
   const Map<std::string, std::string>& implementations_;
   std::string rule_;

@@ -5,10 +5,11 @@
 //   n)) after    lv2 = R.call_tir(fused_add_relu, (x, b), out_sinfo=…, tir_vars=R.shape([n]))
 //            lv3 = R.call_pure_packed("vm.builtin.reshape", lv2, 4, n)          # a view: no kernel
 //
-// Needs: types inferred, shapes known. What an operator computes is the implementation that its strategy
-// chooses for the target (op/strategy.h). Keeps: normal form, variables and their types; operators without a
-// tensor definition (or whose shapes are not known) stay calls of operators. Equal programs stand in the
-// module once; "tenon.source" lists the model's nodes that a program computes.
+// Needs: types inferred, shapes known; sizes checked, as programs assume what their operators take for
+// granted. What an operator computes is the implementation that its strategy chooses for the target
+// (op/strategy.h). Keeps: normal form, variables and their types; operators without a tensor definition (or
+// whose shapes are not known) stay calls of operators. Equal programs stand in the module once;
+// "tenon.source" lists the model's nodes that a program computes.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -257,7 +258,7 @@ const Pass& lower_to_call_tir_pass = register_pass({
     .run = lower_to_call_tir,
     .level = 0,
     .summary = "operators and fused functions become tensor programs",
-    .needs = {"infer_types"},
+    .needs = {"infer_types", "check_sizes"},
     .options = {kImplementations},
 });
 

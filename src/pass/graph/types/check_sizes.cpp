@@ -5,8 +5,10 @@
 //   after    checked = R.match_cast(R.shape([k]), R.Shape([n * m]));  y = …
 //
 // Inference refuses sizes that differ and cannot compare symbols: a kernel made from such types would read
-// past the end of its arguments. Needs: types. Keeps: values and their types; equal checks of a scope, and
+// past the end of its arguments. What a primitive function takes for granted is checked where it is called.
+// Needs: types. Keeps: values and their types; equal checks of a scope, and
 // what the analyzer proves, are made once or not at all, those that the program brings included.
+#include <map>
 #include <set>
 
 #include "analysis/given_up.h"
@@ -20,9 +22,12 @@ namespace tenon {
 namespace graph {
 namespace {
 
+using Primitives = std::map<std::string, Ref<Function>>;
+
 class CheckSizes : public BodyRewriter {
  public:
-  explicit CheckSizes(GivenUpProofs& given_up) : analyzer_(given_up, "check_sizes") {}
+  CheckSizes(GivenUpProofs& given_up, const Primitives& primitives)
+      : analyzer_(given_up, "check_sizes"), primitives_(primitives) {}
 
  protected:
   void enter_scope() override { scopes_.push_back(made_.size()); }
@@ -47,17 +52,33 @@ class CheckSizes : public BodyRewriter {
     return {};
   }
   Expr visit(const Expr& value, const VarRef&) override {
+    const auto* call = value.as<Call>();
+    const auto* name = call ? call->op.as<GlobalVar>() : nullptr;
+    const auto primitive = name ? primitives_.find(name->name) : primitives_.end();
     const Op* op = op_of(value);
-    if (!op || !op->pure || !has_tensor_def(*op)) return value;
-    for (const Expr& arg : value.as<Call>()->args) assume_sizes(arg);
+    if (primitive == primitives_.end() && (!op || !op->pure || !has_tensor_def(*op))) return value;
+    for (const Expr& arg : call->args) assume_sizes(arg);
     op::Inference run;
-    op::infer_type(run, value);
+    if (op)
+      op::infer_type(run, value);
+    else
+      facts_of(*primitive->second, call->args, run);
     for (const op::SizeFact& a : run.facts)
       if (!checked(a)) check(a);
     return value;
   }
 
  private:
+  /// What the operators of a function that becomes one kernel take for granted, in the caller's sizes.
+  static void facts_of(const Function& f, const Array<Expr>& args, op::Inference& run) {
+    op::Inference own;
+    for (const Binding& b : bindings_of(f.body))
+      if (op_of(b->value)) op::infer_type(own, b->value);
+    tir::VarMap sizes;
+    for (const SymbolValue& s : match_symbols(f, args)) sizes[s.symbol.get()] = s.value;
+    for (const op::SizeFact& a : own.facts)
+      run.facts.push_back({tir::substitute(a.have, sizes), tir::substitute(a.want, sizes), a.or_one});
+  }
   /// Sizes of a tensor that is there are not negative.
   void assume_sizes(const Expr& arg) {
     const auto shape = arg ? known_shape(arg->type) : std::nullopt;
@@ -94,14 +115,23 @@ class CheckSizes : public BodyRewriter {
   std::vector<size_t> scopes_;
   std::set<const tir::Var*> assumed_;  ///< sizes of tensors
   Analyzer analyzer_;
+  const Primitives& primitives_;
 };
 
 }  // namespace
 }  // namespace graph
 
 static IRModule check_sizes(IRModule module, PassContext& context) {
+  using namespace graph;
+  Primitives primitives;
+  for (const auto& [name, object] : module.functions())
+    if (const auto f = object.cast<Function>(); f && is_primitive(*f)) primitives[name] = f;
   GivenUpProofs given_up;
-  module = graph::rewrite_functions<graph::CheckSizes>(std::move(module), given_up);
+  module = module.map_graph([&](const std::string& name, const Ref<Function>& f) -> ObjectRef {
+    if (primitives.contains(name)) return {};
+    const Ref<Function> out = CheckSizes(given_up, primitives).run(f);
+    return out.same_as(f) ? ObjectRef() : ObjectRef(out);
+  });
   report_given_up(context, given_up);
   return module;
 }
