@@ -5,7 +5,7 @@ import re
 
 import numpy as np
 import onnx
-from draw import session_of
+from draw import session_of, value_info
 from judge import by_onnxruntime, needed
 
 
@@ -67,12 +67,32 @@ def runs_no_iteration(model, feed):
     return any(n.input[0] and (v := known_value(model, feed, n.input[0])) is not None and v.size and int(v.flat[0]) <= 0 for n in nodes_of(model, "Loop"))
 
 
-def odd_zero_point(model, feed):
-    """The quantised result of the last node has an odd zero point, by which ties go to the other side."""
-    last = model.graph.node[-1]
-    at = {"QLinearAdd": 7, "QLinearMul": 7, "QLinearWhere": 8}.get(last.op_type, 4)
-    v = known_value(model, feed, last.input[at]) if len(last.input) > at else None
-    return v is not None and int(v.flat[0]) % 2 == 1
+def averaged(node, x):
+    """The means of the windows of a QLinearAveragePool over real numbers."""
+    last = attribute(node, "channels_last")
+    x = np.moveaxis(x, -1, 1) if last else x
+    kept = [a for a in node.attribute if a.name != "channels_last"]
+    pool = onnx.helper.make_node("AveragePool", ["x"], ["y"])
+    pool.attribute.extend(kept)
+    graph = onnx.helper.make_graph([pool], "g", [value_info("x", "float32", x.shape)], [onnx.helper.make_empty_tensor_value_info("y")])
+    model = onnx.helper.make_model(graph, opset_imports=[onnx.helper.make_opsetid("", 19)], ir_version=10)
+    return session_of(model.SerializeToString()).run(None, {"x": x.astype(np.float32)})[0].astype(np.float64)
+
+
+def ties_of_odd_zero_points(model, feed):
+    """A quantised result with an odd zero point lies halfway between two numbers."""
+    def ties(node):
+        given = [known_value(model, feed, i) for i in node.input]
+        if any(v is None for v in given):
+            return False
+        real = lambda k: (given[k].astype(np.float64) - float(given[k + 2].flat[0])) * float(given[k + 1].flat[0])  # noqa: E731
+        if node.op_type == "QLinearAveragePool":
+            result, to = averaged(node, real(0)), 3
+        else:
+            result, to = real(0) + real(3) if node.op_type == "QLinearAdd" else real(0) * real(3), 6
+        odd = len(given) > to + 1 and int(given[to + 1].flat[0]) % 2 == 1
+        return odd and bool(np.any(np.abs(result / float(given[to].flat[0]) % 1 - 0.5) < 1e-4))
+    return any(ties(n) for n in nodes_of(model, "QLinearAdd", "QLinearMul", "QLinearAveragePool"))
 
 
 def unit_masks(model, feed):
@@ -141,19 +161,29 @@ def strides_beyond_window(model, feed):
     return any(gaps(n) and attribute(n, "auto_pad", b"").startswith(b"SAME") for n in nodes_of(model, "ConvTranspose"))
 
 
-def windows_rounded(model, feed):
-    """The number of windows that fit is another one rounded down than rounded towards 0."""
-    def below(node):
-        x = known_value(model, feed, node.input[0])
-        if x is None:
-            return False
+def window_numbers(model, feed):
+    """How many windows fit along each axis of the images of a pool: rounded down, and rounded towards 0."""
+    for node in nodes_of(model, "MaxPool", "AveragePool", "LpPool", "NhwcMaxPool", "QLinearAveragePool"):
+        x, padding = known_value(model, feed, node.input[0]), attribute(node, "auto_pad", b"NOTSET")
+        if x is None or padding.startswith(b"SAME") or (attribute(node, "ceil_mode") and padding != b"VALID"):
+            continue
         last = node.op_type == "NhwcMaxPool" or attribute(node, "channels_last")
         sizes, kernel = x.shape[1:-1] if last else x.shape[2:], attribute(node, "kernel_shape")
         number = lambda name: attribute(node, name) or [1] * len(kernel)  # noqa: E731
-        pads = attribute(node, "pads") or [0] * 2 * len(kernel)
-        slack = [n + pads[i] + pads[i + len(kernel)] - (k - 1) * d - 1 for i, (n, k, d) in enumerate(zip(sizes, kernel, number("dilations")))]
-        return any(r // s != int(r / s) for r, s in zip(slack, number("strides")))
-    return any(below(n) for n in nodes_of(model, "MaxPool", "AveragePool", "LpPool", "NhwcMaxPool", "QLinearAveragePool"))
+        pads = (attribute(node, "pads") if padding == b"NOTSET" else None) or [0] * 2 * len(kernel)
+        for i, (n, k, d, s) in enumerate(zip(sizes, kernel, number("dilations"), number("strides"))):
+            slack = n + pads[i] + pads[i + len(kernel)] - (k - 1) * d - 1
+            yield slack // s + 1, int(slack / s) + 1
+
+
+def windows_below_none(model, feed):
+    """The number of windows that fit is below 0 rounded down, and 0 rounded towards 0."""
+    return any(down < 0 == cut for down, cut in window_numbers(model, feed))
+
+
+def windows_of_none(model, feed):
+    """The number of windows that fit is 0 rounded down, and 1 rounded towards 0."""
+    return any(down == 0 and cut == 1 for down, cut in window_numbers(model, feed))
 
 
 def cropped_away(model, feed):
@@ -251,6 +281,23 @@ def normalises_equal_values(model, feed):
     return any(equal(n) for n in nodes_of(model, "MeanVarianceNormalization"))
 
 
+def classes_without_a_leaf(model, feed):
+    """A row ends in leaves of which none speaks for some class."""
+    def silent(node):
+        x, classes = known_value(model, feed, node.input[0]), len(attribute(node, "classlabels_int64s", []) or attribute(node, "classlabels_strings", []))
+        if x is None or not x.size:
+            return False
+        kept = [a for a in node.attribute if a.name.startswith("nodes_")]
+        ids = {name.replace("class", "target"): attribute(node, name) for name in ("class_ids", "class_nodeids", "class_treeids")}
+        votes = onnx.helper.make_node("TreeEnsembleRegressor", ["x"], ["y"], domain="ai.onnx.ml", n_targets=classes, target_weights=[1.0] * len(ids["target_ids"]), **ids)
+        votes.attribute.extend(kept)
+        graph = onnx.helper.make_graph([votes], "g", [value_info("x", "float64", x.shape)], [onnx.helper.make_empty_tensor_value_info("y")])
+        opsets = [onnx.helper.make_opsetid("", 18), onnx.helper.make_opsetid("ai.onnx.ml", 3)]
+        session = session_of(onnx.helper.make_model(graph, opset_imports=opsets, ir_version=10).SerializeToString())
+        return bool((session.run(None, {"x": x.astype(np.float64)})[0] == 0).any())
+    return any(silent(n) for n in nodes_of(model, "TreeEnsembleClassifier"))
+
+
 def stretches_to_nothing(model, feed):
     """Batches of a product broadcast, a size of 0 with one of 1."""
     def nothing(node):
@@ -306,7 +353,7 @@ def reshapes_by_zeros(model, feed):
 
 
 EXPLAINED = [
-    Explained(("MaxPool", "AveragePool", "LpPool"), "refused", "window is larger", "the number of windows is below 0, as the standard rounds it; ONNX Runtime divides towards zero and gives an empty tensor", windows_rounded),
+    Explained(("MaxPool", "AveragePool", "LpPool"), "refused", "window is larger", "the number of windows is below 0, as the standard rounds it; ONNX Runtime divides towards zero and gives an empty tensor", windows_below_none),
     Explained(("Reshape",), "accepted", "running Reshape node", "-1 over no elements is the size for which the counts agree, 0 where any does; without a -1, a size of 0 that a symbol has stays 0"),
     Explained(("Concat", "com.microsoft::QLinearConcat"), "refused", "T0501|T1101.*differ outside of axis", "sizes beside the axis must be equal; ONNX Runtime does not look at tensors without elements", of_nothing("Concat", "QLinearConcat")),
     Explained(("GroupNormalization",), "refused", "T0501", "scale and bias have a size for each channel; ONNX Runtime reads behind shorter ones"),
@@ -317,7 +364,7 @@ EXPLAINED = [
     Explained(("ConvTranspose",), "accepted", "Computed output dimension is <= 0", "the size that the standard computes is 0 here, and results of nothing are allowed", empty_transposed),
     Explained(("ReduceMean", "ReduceLogSum", "ReduceLogSumExp"), "refused", "of nothing is not supported for this type", "the standard has no mean or logarithm of nothing among integers"),
     Explained(("GroupNormalization",), "accepted", "running Reshape node. Name:''", "the normalised batch has no elements; ONNX Runtime's reshape cannot tell one of its sizes", of_nothing("GroupNormalization")),
-    Explained(("MaxPool", "AveragePool", "LpPool", "com.microsoft::NhwcMaxPool", "com.microsoft::QLinearAveragePool"), "refused", r"has shape \[\d+\] where \[-\d+\] is required", "the number of windows is below 0, as the standard rounds it; ONNX Runtime divides towards zero and gives an empty tensor", windows_rounded),
+    Explained(("MaxPool", "AveragePool", "LpPool", "com.microsoft::NhwcMaxPool", "com.microsoft::QLinearAveragePool"), "refused", r"has shape \[\d+\] where \[-\d+\] is required", "the number of windows is below 0, as the standard rounds it; ONNX Runtime divides towards zero and gives an empty tensor", windows_below_none),
     Explained(("SoftmaxCrossEntropyLoss", "NegativeLogLikelihoodLoss"), "accepted", "running Reshape node. Name:''", "the loss of nothing; ONNX Runtime's reshape cannot tell one of its sizes", of_nothing("SoftmaxCrossEntropyLoss", "NegativeLogLikelihoodLoss")),
     Explained(("Pad", "com.microsoft::Pad"), "accepted", "Pad reflect requires axis length >= 2", "reflections of one element are that element, as NumPy has them"),
     Explained(("LpPool", "MaxPool", "AveragePool"), "differs", r"wanted \w+\[", "padding VALID gives the same size with ceil_mode and without, as the standard's formulas say", valid_with_ceiling),
@@ -344,7 +391,7 @@ EXPLAINED = [
     Explained(("GatherND",), "refused", "T0509", "an index into an axis of nothing is outside; ONNX Runtime does not look where slices have no elements", of_nothing("GatherND")),
     Explained(("Loop",), "differs", r"\w+\[0[^\]]*\], wanted \w+\[0[^\]]*\]", "what a loop of no iteration collects has the shape that its body gives; ONNX Runtime gives 0 for sizes that it does not know", runs_no_iteration),
     Explained(("Loop",), "accepted", "Broadcaster", "what a loop of no iteration collects has the shape that its body gives; ONNX Runtime gives it rank 1", runs_no_iteration),
-    Explained(("com.microsoft::QLinearAdd", "com.microsoft::QLinearMul", "com.microsoft::QLinearAveragePool"), "differs", "np.u?int8", "halfway between two numbers the even one is taken before the zero point is added, as QuantizeLinear does; ONNX Runtime adds it first", odd_zero_point),
+    Explained(("com.microsoft::QLinearAdd", "com.microsoft::QLinearMul", "com.microsoft::QLinearAveragePool"), "differs", "np.u?int8", "halfway between two numbers the even one is taken before the zero point is added, as QuantizeLinear does; ONNX Runtime adds it first", ties_of_odd_zero_points),
     Explained(("ai.onnx.ml::SVMClassifier",), "refused", "PROBIT'? of SVMClassifier with one pair", "ONNX Runtime writes one of the two columns"),
     Explained(("GatherND",), "refused", "T0501|T1101.*differ in batch axis", "sizes of batch dimensions must be equal; ONNX Runtime does not look when there are no indices"),
     Explained(("Slice",), "differs", r"\w+\[[^\]]*\b0\b[^\]]*\], wanted", "an end is clamped to the last element of an axis; going backward, ONNX Runtime takes the largest integer for no end", slices_backward_to_a_large_end),
@@ -361,8 +408,8 @@ EXPLAINED = [
     Explained(("com.microsoft::DynamicQuantizeMatMul",), "differs", r"np.float32\(nan\)", "the range of data with NaN is NaN; ONNX Runtime leaves NaN out", quantises_nan),
     Explained(("MaxPool",), "differs", r"is np\.float\d+\(nan\)", "NaN goes through maxima (docs/numerics.md); the others keep what they compared it with", pools_nan),
     Explained(("MaxPool", "AveragePool", "LpPool"), "differs", r"element \[", "padding SAME counts dilations, as the standard's formula does; the others leave them out when they pad", same_with_dilations),
-    Explained(("MaxPool", "AveragePool", "LpPool"), "refused", r"has shape \[0\] where \[1\] is required", "the number of windows is 0, as the standard rounds it; ONNX Runtime divides towards zero", windows_rounded),
-    Explained(("MaxPool", "AveragePool", "LpPool", "com.microsoft::NhwcMaxPool", "com.microsoft::QLinearAveragePool"), "differs", r"output \d+: \w+\[[^\]]*\b0\b[^\]]*\], wanted \w+\[", "the number of windows is 0, as the standard rounds it; ONNX Runtime divides towards zero", windows_rounded),
+    Explained(("MaxPool", "AveragePool", "LpPool"), "refused", r"has shape \[0\] where \[1\] is required", "the number of windows is 0, as the standard rounds it; ONNX Runtime divides towards zero", windows_of_none),
+    Explained(("MaxPool", "AveragePool", "LpPool", "com.microsoft::NhwcMaxPool", "com.microsoft::QLinearAveragePool"), "differs", r"output \d+: \w+\[[^\]]*\b0\b[^\]]*\], wanted \w+\[", "the number of windows is 0, as the standard rounds it; ONNX Runtime divides towards zero", windows_of_none),
     Explained(("com.microsoft::QLinearSoftmax",), "differs", r"wanted object\[\]", "the softmax of nothing is nothing; ONNX Runtime leaves its result out", of_nothing("QLinearSoftmax")),
     Explained(("MatMul",), "refused", "T0501", "sizes of batches are equal or 1; ONNX Runtime does not look at tensors without elements", of_nothing("MatMul")),
     Explained(("com.microsoft::NhwcMaxPool", "Identity"), "accepted", "nhwc_max_pool.cc", "an image without elements has windows of padding, or none", of_nothing("NhwcMaxPool")),
@@ -372,6 +419,8 @@ EXPLAINED = [
     Explained(("GridSample",), "accepted", "Input spatial dimensions must be non-empty", "a grid without places takes nothing from an image", of_nothing("GridSample")),
     Explained(("ReduceMean",), "differs", r"is np\.u?int64", "integers are summed as integers, which wrap; ONNX Runtime sums doubles", sums_past_doubles),
     Explained(("ConcatFromSequence", "SequenceConstruct", "SequenceInsert"), "refused", "T0521.*differ in type, or in a size", "sizes beside the axis must be equal; ONNX Runtime does not look at tensors without elements", of_nothing("SequenceConstruct", "SequenceInsert")),
+    Explained(("ai.onnx.ml::TreeEnsembleClassifier",), "differs", r"is np\.(int64|float32)", "a class that no leaf speaks for has the score 0 and may be the best one, as the standard has it; ONNX Runtime leaves it out",
+              classes_without_a_leaf),
     Explained(("MeanVarianceNormalization",), "differs", r"wanted np.float\d+\(nan\)", "a variance is never negative; ONNX Runtime takes a difference of squares, which rounding makes negative", normalises_equal_values),
     Explained(("com.microsoft::TransposeMatMul", "com.microsoft::FusedMatMul"), "accepted", "operand cannot broadcast on dim", "sizes 0 and 1 broadcast to 0; ONNX Runtime broadcasts to the larger", stretches_to_nothing),
     Explained(("Resize",), "differs", "np.float", "corners are aligned by the exact scaled size, as the reference evaluator has it; ONNX Runtime rounds it first", aligned_by_parts),

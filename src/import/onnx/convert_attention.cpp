@@ -14,7 +14,14 @@ using namespace op;
 namespace {
 
 // ---------------------------------------------------------------- linear attention, causal convolution
+/// What com.microsoft has beyond the standard: a number of another value than that is refused.
+void expect_standard(NodeContext& n, const char* attribute, int64_t value) {
+  if (n.attr_int(attribute, value) != value)
+    n.unsupported(fmt::format("{} with '{}' of {} is not supported", n.op_type(), attribute,
+                              n.attr_int(attribute, value)));
+}
 Values linear_attention(NodeContext& n) {
+  expect_standard(n, "state_window", 0);
   const std::string rule = n.attr_string("update_rule", "gated_delta");
   const bool gated = rule == "gated" || rule == "gated_delta",
              delta = rule == "delta" || rule == "gated_delta";
@@ -55,6 +62,10 @@ Values linear_attention(NodeContext& n) {
 
 /// A depthwise convolution over what came before and what comes now.
 Values causal_conv(NodeContext& n) {
+  expect_standard(n, "state_window", 0);
+  expect_standard(n, "channels_last", 0);
+  expect_standard(n, "dilation", 1);
+  expect_standard(n, "ndim", 1);
   const auto s = n.known_shape(0), w = n.known_shape(1);
   const auto taps = w.size() == 3 ? tir::as_int(w[2]) : std::nullopt,
              channels = s.size() == 3 ? tir::as_int(s[1]) : std::nullopt;
@@ -121,7 +132,10 @@ Values flex_attention(NodeContext& n) {
   return {n.cast(n.op("matmul", {weights, n.cast(v, wide)}), n.dtype(2))};
 }
 const RegisterConverter r1("LinearAttention", {27}, linear_attention),
-    r2("CausalConvWithState", {27}, causal_conv), r3("ai.onnx.preview::FlexAttention", {1}, flex_attention);
+    r2("CausalConvWithState", {27}, causal_conv),
+    m1("com.microsoft::LinearAttention", {1}, linear_attention, "as the standard has it"),
+    m2("com.microsoft::CausalConvWithState", {1}, causal_conv, "as the standard has it"),
+    r3("ai.onnx.preview::FlexAttention", {1}, flex_attention);
 
 }  // namespace
 }  // namespace tenon::onnx

@@ -2,18 +2,15 @@
 // Converters: weights of com.microsoft in blocks of few bits, each block with its own scale, and recurrent
 // layers with quantised weights.
 #include "analysis/analyzer.h"
-#include "import/onnx/importer.h"
+#include "import/onnx/blocks.h"
 #include "op/attrs_qnn.h"
 
 namespace tenon::onnx {
-namespace {
-
 using namespace op;
 using N = NodeContext;
 using R = RegisterConverter;
 using Shape = Array<PrimExpr>;
 
-/// Bytes (…, count) as the numbers of `bits` bits that they hold (…, count · 8 / bits), the lowest first.
 Expr unpacked(N& n, const Expr& bytes, int64_t bits) {
   if (bits == 8) return bytes;
   Shape s = n.shape_of(bytes);
@@ -29,14 +26,7 @@ Expr unpacked(N& n, const Expr& bytes, int64_t bits) {
   s.set(s.size() - 1, simplify(s[s.size() - 1] * per));
   return n.reshape(all, s);
 }
-int64_t bits_of(N& n) {
-  const int64_t bits = n.attr_int("bits", 4);
-  if (bits != 2 && bits != 4 && bits != 8)
-    n.unsupported(fmt::format("{} with {} bits is not supported", n.op_type(), bits));
-  return bits;
-}
 
-/// x (rows, blocks · block) with a scale and a zero point (rows, blocks) for each block.
 Expr from_blocks(N& n, const Expr& x, const Expr& scale, const Expr& zero, int64_t block) {
   const Shape s = n.shape_of(scale);
   const DataType t = graph::as_tensor(scale)->dtype;
@@ -44,6 +34,15 @@ Expr from_blocks(N& n, const Expr& x, const Expr& scale, const Expr& zero, int64
   const Expr whole = n.reshape(n.cast(x, t), {s[0], s[1], PrimExpr(block)});
   const Expr y = n.op("multiply", {n.op("subtract", {whole, each(zero)}), each(scale)});
   return n.reshape(y, {s[0], simplify(s[1] * block)});
+}
+
+namespace {
+
+int64_t bits_of(N& n) {
+  const int64_t bits = n.attr_int("bits", 4);
+  if (bits != 2 && bits != 4 && bits != 8)
+    n.unsupported(fmt::format("{} with {} bits is not supported", n.op_type(), bits));
+  return bits;
 }
 
 /// Sizes that attributes give: products of a few of them stay in 64 bits.
@@ -81,6 +80,58 @@ Values matmul_n_bits(N& n) {
   return {n.reshape(y, s)};
 }
 const R m1("com.microsoft::MatMulNBits", {1}, matmul_n_bits, "2, 4 or 8 bits");
+
+/// The 16 numbers of a code of bitsandbytes: floats of three bits behind a sign, and quantiles of a normal
+/// distribution.
+constexpr double kFloats[] = {0, 0.00520833333, 2.0 / 3, 1, 1.0 / 3, 0.5, 1.0 / 6, 0.25},
+                 kQuantiles[] = {-1.0,
+                                 -0.6961928009986877,
+                                 -0.5250730514526367,
+                                 -0.39491748809814453,
+                                 -0.28444138169288635,
+                                 -0.18477343022823334,
+                                 -0.09105003625154495,
+                                 0.0,
+                                 0.07958029955625534,
+                                 0.16093020141124725,
+                                 0.24611230194568634,
+                                 0.33791524171829224,
+                                 0.44070982933044434,
+                                 0.5626170039176941,
+                                 0.7229568362236023,
+                                 1.0};
+/// A (…, K) times weights (N, K), or those transposed, whose numbers lie in a row: blocks of codes with a
+/// largest magnitude each, the first code of a byte in its upper half.
+Values matmul_bnb4(N& n) {
+  const int64_t block = n.need_int("block_size"), units = n.need_int("N"), depth = n.need_int("K"),
+                kind = n.need_int("quant_type");
+  if (!is_size(block) || !is_size(units) || !is_size(depth) || (kind != 0 && kind != 1))
+    n.malformed("the sizes of MatMulBnb4 do not fit one another");
+  const int64_t count = units * depth, blocks = (count + block - 1) / block;
+  const DataType t = n.dtype(0);
+  NDArray table = NDArray::empty({16}, t);
+  for (int64_t i = 0; i < 16; ++i)
+    table.set_element(i, kind == 1 ? kQuantiles[i] : i < 8 ? kFloats[i] : -kFloats[i - 8]);
+  const Expr bytes = n.reshape(n.in(1), {PrimExpr((count + 1) / 2), PrimExpr(1)});
+  const Expr codes = n.concat(
+      {n.op("right_shift", {bytes, n.scalar(4, u8)}), n.op("bitwise_and", {bytes, n.scalar(15, u8)})}, 1);
+  Expr numbers = n.op("take", {graph::constant(table), n.cast(n.reshape(codes, {(count + 1) / 2 * 2}), i32)},
+                      make_attrs<AxisAttrs>(int64_t(0)));
+  const Expr most =
+      n.op("repeat", {n.reshape(n.in(2), {PrimExpr(blocks)})}, make_attrs<RepeatAttrs>(block, int64_t(0)));
+  numbers = n.op("multiply", {n.slice(numbers, 0, 0, count), n.slice(n.cast(most, t), 0, 0, count)});
+  const bool across = n.attr_int("transB", 1) != 0;
+  Expr w = n.reshape(numbers, {PrimExpr(units), PrimExpr(depth)});
+  if (!across) w = n.transpose(w, {1, 0});
+  const int64_t in = across ? depth : units, out = across ? units : depth;
+  Shape s = n.known_shape(0);
+  PrimExpr rows = 1;
+  for (size_t i = 0; i + 1 < s.size(); ++i) rows = rows * s[i];
+  const Expr y = n.op("nn.dense", {n.reshape(n.in(0), {simplify(rows), PrimExpr(in)}), w});
+  s.set(s.size() - 1, PrimExpr(out));
+  return {n.reshape(y, s)};
+}
+const R m3("com.microsoft::MatMulBnb4", {1}, matmul_bnb4);
 
 /// Rows of a table in blocks of few bits. Bytes hold unsigned numbers whose usual zero point is half of their
 /// range; other types hold one number in each element, and their usual zero point is 0.

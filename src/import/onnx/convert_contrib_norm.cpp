@@ -2,6 +2,7 @@
 // Converters: normalisation of com.microsoft, with what is added before it, and embeddings.
 #include "analysis/analyzer.h"
 #include "import/onnx/values.h"
+#include "op/attrs_qnn.h"
 
 namespace tenon::onnx {
 namespace {
@@ -101,34 +102,56 @@ Values group_norm(N& n) {
 }
 const R g1("com.microsoft::GroupNorm", {1}, group_norm), g2("com.microsoft::SkipGroupNorm", {1}, group_norm);
 
-/// Words, positions and segments are looked up, added and normalised; a mask's ones are counted.
-Values embed_norm(N& n) {
+/// Where the inputs of an embedding lie, beside the ids and segments at 0 and 1.
+struct Embedding {
+  size_t words, mask, ids;
+  bool quantised;
+};
+constexpr size_t kNone = 99;  // an input that the operator does not have
+
+/// Words, positions and segments are looked up, added and normalised; a mask's ones are counted. Tables,
+/// scale and shift are inputs `words` to `words` + 4; scales of quantised ones come 6 inputs later, zero
+/// points another 5 later.
+Values embedded(N& n, const Embedding& in) {
   const Shape s = n.known_shape(0);
-  if (s.size() != 2) n.malformed("EmbedLayerNormalization takes ids (batch, steps)");
-  const auto looked_up = [&](size_t table, const Expr& ids) {
-    const Expr at = n.checked_indices(ids, {n.known_shape(table, 2, 2)[0]}, false);
-    return n.op("take", {n.in(table), at}, make_attrs<AxisAttrs>(int64_t(0)));
+  if (s.size() != 2) n.malformed(fmt::format("{} takes ids (batch, steps)", n.op_type()));
+  const auto real = [&](size_t i, const Expr& rows) {
+    if (!in.quantised) return rows;
+    return n.op("qnn.dequantize", {rows, n.in(i + 6), n.in(i + 11)},
+                make_attrs<QuantizeAttrs>([](QuantizeAttrs& a) { a.axis = -1; }));
   };
-  Expr sum = looked_up(2, n.in(0));
-  if (n.has(8)) {
-    const Shape rows = n.known_shape(8, 2, 2);  // one row, or as many as there are ids
-    sum = n.onto("add", sum, looked_up(3, n.checked(n.in(8), {rows[0], s[1]})));
+  const auto rows_of = [&](size_t table, const Expr& ids) {
+    const Expr at = n.checked_indices(ids, {n.known_shape(table, 2, 2)[0]}, false);
+    return real(table, n.op("take", {n.in(table), at}, make_attrs<AxisAttrs>(int64_t(0))));
+  };
+  const size_t positions = in.words + 1, segments = in.words + 2, scale = in.words + 3, shift = in.words + 4;
+  Expr sum = rows_of(in.words, n.in(0));
+  if (n.has(in.ids)) {
+    const Shape rows = n.known_shape(in.ids, 2, 2);  // one row, or as many as there are ids
+    sum = n.onto("add", sum, rows_of(positions, n.checked(n.in(in.ids), {rows[0], s[1]})));
   } else {
-    const Expr at = n.checked_indices(iota(n, s[1]), {n.known_shape(3, 2, 2)[0]}, false);
-    sum = n.op("add", {sum, n.op("take", {n.in(3), at}, make_attrs<AxisAttrs>(int64_t(0)))});
+    sum = n.op("add", {sum, rows_of(positions, iota(n, s[1]))});
   }
-  if (n.has(1) && n.has(4)) sum = n.op("add", {sum, looked_up(4, n.checked(n.in(1), s))});
+  if (n.has(1) && n.has(segments)) sum = n.op("add", {sum, rows_of(segments, n.checked(n.in(1), s))});
   Values out(3);
-  out[0] = normalised(n, sum, n.in(5), n.in(6), n.attr_float("epsilon", 1e-12), false);
+  out[0] = normalised(n, sum, real(scale, n.in(scale)), real(shift, n.in(shift)),
+                      n.attr_float("epsilon", 1e-12), false);
   if (n.wants_output(1))
-    out[1] = n.has(7)
-                 ? n.op("sum", {n.cast(n.op("equal", {n.checked(n.in(7), s), n.scalar(1, n.dtype(7))}), i32)},
-                        make_attrs<ReduceAttrs>(Array<int64_t>{1}, false))
-                 : n.full({s[0]}, 0, i32);
+    out[1] =
+        n.has(in.mask)
+            ? n.op("sum",
+                   {n.cast(n.op("equal", {n.checked(n.in(in.mask), s), n.scalar(1, n.dtype(in.mask))}), i32)},
+                   make_attrs<ReduceAttrs>(Array<int64_t>{1}, false))
+            : n.full({s[0]}, 0, i32);
   out[2] = sum;
   return out;
 }
-const R e1("com.microsoft::EmbedLayerNormalization", {1}, embed_norm);
+Values embed_norm(N& n) { return embedded(n, {.words = 2, .mask = 7, .ids = 8, .quantised = false}); }
+Values quantised_embed_norm(N& n) {
+  return embedded(n, {.words = 2, .mask = 7, .ids = kNone, .quantised = true});
+}
+const R e1("com.microsoft::EmbedLayerNormalization", {1}, embed_norm),
+    e2("com.microsoft::QEmbedLayerNormalization", {1}, quantised_embed_norm);
 
 }  // namespace
 }  // namespace tenon::onnx

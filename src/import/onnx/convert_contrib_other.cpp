@@ -90,8 +90,31 @@ Values crop_and_resize(N& n) {
                make_attrs<CropAttrs>(std::string(mode == "nearest" ? mode : "linear"),
                                      n.attr_float("extrapolation_value", 0)))};
 }
+/// All pieces of a length along an axis, which lie on a new last one.
+Values unfold(N& n) {
+  const int64_t axis = n.axis(n.attr_int("dim", -1), n.rank(0)), size = n.need_int("size"),
+                step = n.attr_int("step", 1);
+  const Shape s = n.known_shape(0);
+  const PrimExpr length = s[size_t(axis)];
+  if (const auto l = tir::as_int(length); size < 1 || step < 1 || (l && *l < size))
+    n.malformed(fmt::format("UnfoldTensor has no pieces of {} in steps of {}", size, step));
+  n.require_at_most(PrimExpr(size), length, "an axis of UnfoldTensor is shorter than its pieces");
+  const PrimExpr count = simplify(tir::floordiv(length - size, PrimExpr(step)) + 1);
+  const auto numbers = [&](const PrimExpr& of, Shape shape) {
+    return n.reshape(iota(n, of), std::move(shape));
+  };
+  const Expr begin = n.op("multiply", {numbers(count, {count, PrimExpr(1)}), n.scalar(double(step), i64)});
+  const Expr at = n.op("add", {begin, numbers(PrimExpr(size), {PrimExpr(1), PrimExpr(size)})});
+  const Expr y = n.op("take", {n.in(0), at}, make_attrs<AxisAttrs>(axis));
+  std::vector<int64_t> order;
+  for (int64_t i = 0; i <= n.rank(0); ++i)
+    if (i != axis + 1) order.push_back(i);
+  order.push_back(axis + 1);
+  return {n.transpose(y, order)};
+}
 const R o1("com.microsoft::Inverse", {1}, inverse), o2("com.microsoft::CDist", {1}, distances),
-    o3("com.microsoft::Unique", {1}, unique), o4("com.microsoft::CropAndResize", {1}, crop_and_resize);
+    o3("com.microsoft::Unique", {1}, unique), o4("com.microsoft::CropAndResize", {1}, crop_and_resize),
+    o5("com.microsoft::UnfoldTensor", {1}, unfold);
 
 /// Scores (batch, words) of words that would complete a sequence of `ngram_size` ids (batch, steps) once more
 /// become -infinity.

@@ -15,6 +15,60 @@ using R = RegisterConverter;
 using Shape = Array<PrimExpr>;
 
 // ---------------------------------------------------------------- attention
+constexpr int64_t kShortMasks = 24;  // the operator set from which on a mask of fewer keys hides the others
+
+bool same(const PrimExpr& a, const PrimExpr& b) { return tir::is_zero(simplify(a - b)); }
+
+/// What input `attn_mask` adds to scores of so many keys.
+Expr mask_of_keys(N& n, const PrimExpr& keys, DataType wide) {
+  Expr mask = n.in(3);
+  if (n.shape_of(mask).empty()) n.malformed("the mask of Attention has no axes");
+  if (n.dtype(3).is_bool()) mask = n.op("where", {mask, n.scalar(0, wide), n.scalar(-INFINITY, wide)});
+  mask = n.cast(mask, wide);
+  Shape shape = n.shape_of(mask);
+  const size_t last = shape.size() - 1;
+  const auto have = tir::as_int(shape[last]), want = tir::as_int(keys);
+  const bool fewer =
+      n.since >= kShortMasks ? !have || !want || *have < *want : have && want && *have < *want && *have != 1;
+  if (!fewer || same(shape[last], keys)) return mask;
+  Shape rest = shape;
+  rest.set(last, simplify(tir::max(keys - shape[last], PrimExpr(0))));
+  shape.set(last, keys);
+  return n.checked(n.concat({mask, n.full(rest, -INFINITY, wide)}, int64_t(last)), shape);
+}
+
+/// What hides keys from a query by their distance, and keys behind a sequence's end. Queries count from the
+/// number of keys in front of them.
+void hide_by_position(N& n, const Shape& queries, const PrimExpr& keys, DataType wide,
+                      std::vector<Expr>& masks) {
+  const int64_t left = n.attr_int("left_window_size", -1), right = n.attr_int("right_window_size", -1);
+  if (left < -1 || right < -1)
+    n.malformed(fmt::format("a window of Attention has the size {}", std::min(left, right)));
+  const bool causal = n.attr_int("is_causal", 0) != 0;
+  if (!n.has(6) && !causal && left < 0 && right < 0) return;
+  const PrimExpr one(1);
+  const Expr key = n.reshape(positions(n, keys), {one, keys});
+  const auto hide = [&](const Expr& seen) {
+    masks.push_back(n.op("where", {seen, n.scalar(0, wide), n.scalar(-INFINITY, wide)}));
+  };
+  Expr lengths;
+  if (n.has(6)) {
+    if (n.has(4)) n.malformed("Attention has past keys and lengths of padded ones");
+    lengths = n.reshape(n.cast(n.in(6), i64), {queries[0], one, one, one});
+    hide(n.op("less", {key, lengths}));
+  }
+  if (!causal && left < 0 && right < 0) return;
+  const auto number = [&](const PrimExpr& e) {
+    return n.reshape(n.op("shape_to_tensor", {graph::shape_expr({e})}), {});
+  };
+  const Expr before = lengths ? n.op("subtract", {lengths, number(queries[2])})
+                              : number(n.has(4) ? n.shape_of(n.in(4))[2] : PrimExpr(0));
+  const Expr at = n.op("add", {n.reshape(positions(n, queries[2]), {queries[2], one}), before});
+  const auto moved = [&](int64_t by) { return by == 0 ? at : n.op("add", {at, n.scalar(double(by), i64)}); };
+  if (causal || right >= 0) hide(n.op("less_equal", {key, moved(causal ? 0 : right)}));
+  if (left >= 0) hide(n.op("greater_equal", {key, moved(-left)}));
+}
+
 Values attention(N& n) {
   const int64_t rank = n.rank(0);
   if (rank != 3 && rank != 4)
@@ -48,7 +102,6 @@ Values attention(N& n) {
   const auto size = tir::as_int(sq[3]);
   if (!size) n.unsupported("Attention needs a known head size");
   const double scale = n.has_attr("scale") ? n.attr_float("scale", 1) : 1 / std::sqrt(double(*size));
-  const bool causal = n.attr_int("is_causal", 0) != 0;
   const double cap = n.attr_float("softcap", 0);
   const int64_t mode = n.attr_int("qk_matmul_output_mode", 0);
   // Scores are made in 32 bits when the data is narrower.
@@ -57,56 +110,17 @@ Values attention(N& n) {
       "multiply",
       {n.op("matmul", {n.cast(q, wide), n.transpose(n.cast(k, wide), {0, 1, 3, 2})}), n.scalar(scale, wide)});
   const Expr raw = scores;
-  Expr bias;
-  if (n.has(3)) {
-    bias = n.in(3);
-    // A mask shorter than the keys hides the rest.
-    Shape sm = n.shape_of(bias);
-    if (sm.empty()) n.malformed("the mask of Attention has no axes");
-    const bool truth = n.dtype(3).is_bool();
-    const auto have = tir::as_int(sm[sm.size() - 1]), want = tir::as_int(sk[2]);
-    if (have && want && *have < *want && *have != 1) {
-      Array<int64_t> widths;
-      for (size_t i = 0; i < 2 * sm.size(); ++i) widths.push_back(i + 1 == 2 * sm.size() ? *want - *have : 0);
-      if (truth)
-        bias = n.cast(
-            n.op("pad", {n.cast(bias, i32)}, make_attrs<PadAttrs>(widths, std::string("constant"), 0.0)),
-            boolean);
-      else
-        bias = n.op("pad", {bias}, make_attrs<PadAttrs>(widths, std::string("constant"), -INFINITY));
-    }
-    if (truth) bias = n.op("where", {bias, n.scalar(0, wide), n.scalar(-INFINITY, wide)});
-    bias = n.cast(bias, wide);
-  }
-  if (n.has(6)) {
-    if (causal) n.unsupported("causal Attention with lengths of padded keys is not supported");
-    // Keys behind a sequence's length are padding.
-    auto prim = [](const PrimExpr& e) { return Expr(make<graph::PrimValue>(e)); };
-    const Expr at = n.op("arange", {prim(0), prim(sk[2]), prim(1)}, make_attrs<DTypeAttrs>(i64));
-    const Expr seen =
-        n.op("less", {n.reshape(at, {PrimExpr(1), PrimExpr(1), PrimExpr(1), sk[2]}),
-                      n.reshape(n.cast(n.in(6), i64), {sk[0], PrimExpr(1), PrimExpr(1), PrimExpr(1)})});
-    const Expr hidden = n.op("where", {seen, n.scalar(0, wide), n.scalar(-INFINITY, wide)});
-    bias = bias ? n.op("add", {bias, hidden}) : hidden;
-  }
-  if (causal) {
-    // A query sees keys up to its own position; past keys come before all of them.
-    const PrimExpr past = n.has(4) ? n.shape_of(n.in(4))[2] : PrimExpr(0);
-    const auto places = [&](const PrimExpr& size, Shape shape) {
-      return n.reshape(positions(n, size), std::move(shape));
-    };
-    const Expr before = n.reshape(n.op("shape_to_tensor", {graph::shape_expr({past})}), {});
-    const Expr last = n.op("add", {places(sq[2], {sq[2], PrimExpr(1)}), before});
-    const Expr seen = n.op("less_equal", {places(sk[2], {PrimExpr(1), sk[2]}), last});
-    const Expr mask = n.op("where", {seen, n.scalar(0, wide), n.scalar(-INFINITY, wide)});
-    bias = bias ? n.op("add", {bias, mask}) : mask;
-  }
+  std::vector<Expr> masks;
+  if (n.has(3)) masks.push_back(mask_of_keys(n, sk[2], wide));
+  hide_by_position(n, sq, sk[2], wide, masks);
   Expr capped = cap != 0 ? n.op("multiply", {n.op("tanh", {n.op("divide", {scores, n.scalar(cap, wide)})}),
                                              n.scalar(cap, wide)})
                          : scores;
-  Expr masked = bias ? n.op("add", {capped, bias}) : capped;
+  Expr masked = capped;
+  for (const Expr& mask : masks) masked = n.onto("add", masked, mask);
   Expr weights = n.op("nn.softmax", {masked}, make_attrs<AxisAttrs>(int64_t(-1)));
-  if (n.has(3) || n.has(6)) {
+  // Causal alone, each sees the first key.
+  if (n.has(3) || n.has(6) || n.has_attr("left_window_size") || n.has_attr("right_window_size")) {
     // A query that sees no key has no weights.
     const Expr most = n.op("max", {masked}, make_attrs<ReduceAttrs>(Array<int64_t>{-1}, true));
     const Expr none = n.op("equal", {most, n.scalar(-INFINITY, wide)});
@@ -125,7 +139,7 @@ Values attention(N& n) {
   }
   return out;
 }
-const R a1("Attention", {23, 24}, attention);
+const R a1("Attention", {23, 24, 25}, attention);
 
 Values rotary(N& n) {
   const int64_t rank = n.rank(0);

@@ -96,6 +96,32 @@ Values regex_full_match(N& n) {
                    like(x, boolean))};
 }
 
+/// Texts cut at separators, or into what an expression matches, or into characters.
+Values tokenizer(N& n) {
+  enum Mode { separated, matched, characters };  // those of libtenon_string
+  const Expr x = strings_input(n, 0);
+  const int64_t rank = n.rank(0), least = n.need_int("mincharnum");
+  if (rank < 1 || rank > 2) n.malformed("Tokenizer takes a vector or a matrix");
+  if (least < 1) n.malformed(fmt::format("'mincharnum' of Tokenizer is {}", least));
+  const std::string expression = n.attr_string("tokenexp", "");
+  std::vector<std::string> patterns = n.attr_strings("separators");
+  Mode mode = separated;
+  if ((patterns.size() == 1 && patterns[0].empty()) || expression == ".")
+    mode = characters, patterns.clear();
+  else if (patterns.empty())
+    mode = matched, patterns = {expression};
+  if (mode == matched && expression.empty())
+    n.malformed("Tokenizer needs the attribute 'separators' or 'tokenexp'");
+  if (mode == characters && least > 1) n.malformed("characters are no tokens of several characters");
+  const auto rows = graph::known_shape(x);
+  const Expr tokens =
+      n.packed("tenon.string.tokenize",
+               {n.importer.strings(), x, n.number(int64_t(mode)), list_constant(patterns), n.number(least),
+                n.number(n.attr_int("mark", 0) != 0), bytes_constant(n.attr_string("pad_value", ""))},
+               graph::tensor_type_unknown(rank + 1, i64));
+  return {strings_value(n.with_sizes(tokens, rows ? *rows : Array<PrimExpr>{}))};
+}
+
 Values tf_idf(N& n) {
   const bool texts = n.has_attr("pool_strings");
   const Expr x = texts ? strings_input(n, 0) : n.in(0);
@@ -154,7 +180,8 @@ const R t1("StringConcat", {20}, string_concat, "", Forms::any),
     t2("StringSplit", {20}, string_split, "", Forms::any),
     t3("StringNormalizer", {10}, string_normalizer, "", Forms::any),
     t4("RegexFullMatch", {20}, regex_full_match, "no back references", Forms::any),
-    t5("TfIdfVectorizer", {9}, tf_idf, "", Forms::any);
+    t5("TfIdfVectorizer", {9}, tf_idf, "", Forms::any),
+    t6("com.microsoft::Tokenizer", {1}, tokenizer, "no back references", Forms::any);
 
 }  // namespace
 }  // namespace tenon::onnx

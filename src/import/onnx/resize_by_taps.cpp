@@ -53,7 +53,8 @@ Real positions(N& n, const ResizeForm& f, const Axis& a) {
   const Real half = (o + 0.5) / a.scale - 0.5;
   const std::string& c = f.coordinates;
   if (c == "asymmetric") return o / a.scale;
-  if (c == "tf_half_pixel_for_nn") return (o + 0.5) / a.scale;
+  // An axis that keeps its size is not resized: channels are not mixed.
+  if (c == "tf_half_pixel_for_nn") return where(n, a.scale.with("equal", 1.0).e, o, (o + 0.5) / a.scale);
   if (c == "align_corners") return where(n, single, o * 0.0, o * (a.in - 1.0) / (full - 1.0));
   if (c == "pytorch_half_pixel") return where(n, single, o * 0.0 - 0.5, half);
   if (c == "half_pixel_symmetric") {

@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-// Regular expressions without back references, as RE2 writes them: whether one matches a whole text, in time
-// proportional to the text and the expression. All states that the expression may be in are followed at once
-// (Thompson 1968), so that no text makes it slow.
+// Regular expressions without back references, as RE2 writes them: whether one matches a whole text, or where
+// in it, in time proportional to the text and the expression. All states that the expression may be in are
+// followed at once (Thompson 1968), so that no text makes it slow.
 #pragma once
+#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -39,7 +40,43 @@ class Regex {
     return false;
   }
 
+  struct Match {
+    size_t begin, end;
+  };
+  /// The first place from `from` on that is matched, the longest match there. Of a pattern without a problem.
+  std::optional<Match> find(const std::u32string& text, size_t from) const {
+    // Threads in the order of where they began: of those in one state only the first counts.
+    std::vector<Thread> now, next;
+    std::vector<int> reached;
+    std::vector<size_t> seen(states_.size(), size_t(-1));
+    std::optional<Match> best;
+    const auto enter = [&](int state, size_t begin, size_t at) {
+      reached.clear();
+      follow(state, text, at, reached, seen);
+      for (const int s : reached) {
+        if (states_[size_t(s)].kind == State::end)
+          best = Match{begin, at};
+        else
+          next.push_back({s, begin});
+      }
+    };
+    for (size_t at = from;; ++at) {
+      next.clear();
+      for (const Thread& t : now) {
+        if (best && t.begin > best->begin) break;
+        if (takes(states_[size_t(t.state)], text[at - 1])) enter(states_[size_t(t.state)].to, t.begin, at);
+      }
+      if (!best) enter(start_, at, at);
+      std::swap(now, next);
+      if (at == text.size() || (best && now.empty())) return best;
+    }
+  }
+
  private:
+  struct Thread {
+    int state;
+    size_t begin;
+  };
   struct Range {
     char32_t low, high;
   };
@@ -235,13 +272,41 @@ class Regex {
       s.ranges = {{v, v}};
     }
   }
+  /// `:alpha:]` and the like, behind a `[` in a set.
+  bool named_class(std::vector<Range>& out) {
+    const size_t end = p_.find(U":]", at_ + 1);
+    if (end == p_.npos) return false;
+    std::u32string name = p_.substr(at_ + 1, end - at_ - 1);
+    at_ = end + 2;
+    const std::vector<Range> upper{{'A', 'Z'}}, lower{{'a', 'z'}}, digit{{'0', '9'}},
+        punct{{'!', '/'}, {':', '@'}, {'[', '`'}, {'{', '~'}};
+    std::vector<Range> ranges;
+    const auto with = [&](const std::vector<Range>& r) { ranges.insert(ranges.end(), r.begin(), r.end()); };
+    if (name == U"upper" || name == U"alpha" || name == U"alnum" || name == U"word") with(upper);
+    if (name == U"lower" || name == U"alpha" || name == U"alnum" || name == U"word") with(lower);
+    if (name == U"digit" || name == U"alnum" || name == U"word" || name == U"xdigit") with(digit);
+    if (name == U"word") with({{'_', '_'}});
+    if (name == U"xdigit") with({{'A', 'F'}, {'a', 'f'}});
+    if (name == U"punct") with(punct);
+    if (name == U"space") with({{'\t', '\r'}, {' ', ' '}});
+    if (name == U"blank") with({{'\t', '\t'}, {' ', ' '}});
+    if (name == U"cntrl") with({{0, 0x1f}, {0x7f, 0x7f}});
+    if (name == U"graph") with({{'!', '~'}});
+    if (name == U"print") with({{' ', '~'}});
+    if (name == U"ascii") with({{0, 0x7f}});
+    out.insert(out.end(), ranges.begin(), ranges.end());
+    return !ranges.empty();
+  }
   void set(State& s) {
     s.negated = accept('^');
     for (bool first = true; first || !accept(']'); first = false) {
       if (!more()) return bad("a `]` is missing");
       char32_t low = p_[at_++];
-      if (low == '[' && more() && p_[at_] == ':') bad("named classes are not supported");
       std::vector<Range> ranges;
+      if (low == '[' && more() && p_[at_] == ':') {
+        if (!named_class(s.ranges)) return bad("a class of this name is not known");
+        continue;
+      }
       if (low == '\\') {
         const char32_t c = more() ? p_[at_] : U'\0';
         if (class_of(c, ranges)) {

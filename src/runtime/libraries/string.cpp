@@ -15,8 +15,8 @@
 #include <set>
 #include <unordered_map>
 
-#include "runtime/libraries/regex.h"
 #include "runtime/libraries/register.h"
+#include "runtime/libraries/tokens.h"
 #include "runtime/libraries/utf8.h"
 #include "runtime/libraries/values.h"
 
@@ -248,14 +248,47 @@ Any normalize(Arguments a) {
   return Any(NDArray::from_bytes(shape, i64, kept.data(), kept.size() * sizeof(int64_t)));
 }
 
+Regex expression(const Operands& o, const std::string& pattern) {
+  Regex regex(readable(o, pattern));
+  if (!regex.problem().empty()) o.fail("`" + pattern + "` is no regular expression: " + regex.problem());
+  return regex;
+}
 /// (table, x, pattern) → whether each string is matched as a whole
 Any full_match(Arguments a) {
   const Texts o(a);
   const NDArray x = o.numbers(1), out = NDArray::empty(x.shape(), boolean), given = o.tensor(2);
-  const std::string pattern(bytes(given));
-  const Regex regex(readable(o, pattern));
-  if (!regex.problem().empty()) o.fail("`" + pattern + "` is no regular expression: " + regex.problem());
+  const Regex regex = expression(o, std::string(bytes(given)));
   for (int64_t i = 0; i < x.size(); ++i) out.as_ptr<uint8_t>()[i] = regex.matches(readable(o, o.text(x, i)));
+  return Any(out);
+}
+/// (table, x, mode, list of patterns, least characters of a token, whether each text begins and ends with a
+/// mark, what fills up) → tokens on a new last axis, which has no elements where no text has a token
+Any tokenize(Arguments a) {
+  const Texts o(a);
+  const NDArray x = o.numbers(1), filling = o.tensor(6);
+  Tokens tokens{Tokens::Mode(o.integer(2)), {}, size_t(std::max<int64_t>(o.integer(4), 1))};
+  for (const std::string_view pattern : o.texts(3))
+    tokens.patterns.push_back(expression(o, std::string(pattern)));
+  const bool mark = o.integer(5) != 0;
+  std::vector<std::vector<std::u32string>> all;
+  size_t widest = 0;
+  for (int64_t i = 0; i < x.size(); ++i) {
+    all.push_back(tokens.of(readable(o, o.text(x, i))));
+    widest = std::max(widest, all.back().size());
+  }
+  const size_t width = mark && widest > 0 ? widest + 2 : widest;
+  std::vector<int64_t> shape = x.shape();
+  shape.push_back(int64_t(width));
+  const NDArray out = NDArray::empty(shape, i64);
+  const int64_t begin = o.table->number("\x02"), end = o.table->number("\x03"),
+                fill = o.table->number(bytes(filling));
+  for (size_t i = 0; width > 0 && i < all.size(); ++i) {
+    int64_t* row = out.as_ptr<int64_t>() + i * width;
+    std::fill(row, row + width, fill);
+    if (mark) *row++ = begin;
+    for (const std::u32string& token : all[i]) *row++ = o.table->number(utf8(token));
+    if (mark) *row++ = end;
+  }
   return Any(out);
 }
 
@@ -408,6 +441,7 @@ Any texts_of(Arguments a) { return Any(Array<std::string>(tensor_arg(a).items));
   register_unless_taken("tenon.string.split", split);
   register_unless_taken("tenon.string.normalize", normalize);
   register_unless_taken("tenon.string.full_match", full_match);
+  register_unless_taken("tenon.string.tokenize", tokenize);
   register_unless_taken("tenon.string.find", find);
   register_unless_taken("tenon.string.of_numbers", of_numbers);
   register_unless_taken("tenon.string.to_numbers", to_numbers);

@@ -258,6 +258,16 @@ std::vector<HostileFile> strings() {
         of({here("RegexFullMatch", {"f"}, {attr_s("pattern", "a")})}, {value("f", FLOAT, {2})}));
   c.add("pattern_is_a_number", "T2020", "must be a string",
         of({here("RegexFullMatch", {"x"}, {attr_i("pattern", 1)})}, {x}));
+  const auto tokens = [&](std::vector<Msg> attributes, int64_t least = 1) {
+    attributes.push_back(attr_i("mincharnum", least));
+    return of({node("Tokenizer", {"x"}, {"y"}, attributes, "here", "com.microsoft")}, {x}) +
+           Msg().m(8, opset(1, "com.microsoft")).bytes;
+  };
+  c.add("tokens_of_no_kind", "T2020", "'separators' or 'tokenexp'", tokens({}));
+  c.add("tokens_of_no_characters", "T2020", "'mincharnum' of Tokenizer is 0",
+        tokens({attr_s("tokenexp", "a")}, 0));
+  c.add("characters_of_two_characters", "T2020", "no tokens of several",
+        tokens({attr_s("tokenexp", ".")}, 2));
   c.add("image_of_strings", "T2", "here", of({here("ImageDecoder", {"x"})}, {x}));
   c.add("image_in_no_colours", "T2", "here",
         of({here("ImageDecoder", {"u"}, {attr_s("pixel_format", bytes)})}, {value("u", UINT8, {9})}));

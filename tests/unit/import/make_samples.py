@@ -203,7 +203,7 @@ def one(op, *arrays, constants=(), results=1, name="", domain="", opset=LATEST, 
     """A case of one node: inputs a, b, c, … (None: left out), outputs y, y1, …; `constants`: positions of inputs
     that the model holds. Other keywords are attributes, or those of case."""
     global generator
-    letters = "abcdefghijkl"
+    letters = "abcdefghijklmnopqrstuvwx"
     own = {k: keywords.pop(k) for k in ("random", "refused", "expected", "single", "domains") if k in keywords}
     inputs = ["" if x is None else letters[i] for i, x in enumerate(arrays)]
     given = {letters[i]: x for i, x in enumerate(arrays) if x is not None}
@@ -932,6 +932,14 @@ one("StringConcat", texts("ab", "c", ""), texts("x"))
 one("StringSplit", texts("a-b-c", "d", ""), delimiter="-", maxsplit=1, results=2)
 one("StringNormalizer", texts("Monday", "tuesday", "ÄRA"), opset=10, case_change_action="LOWER", is_case_sensitive=0, stopwords=["monday"], expected=[texts("tuesday", "ära")])
 one("RegexFullMatch", texts("abc12", "abc", "xabc1"), pattern="[a-c]+\\d*", expected=[np.array([True, True, False])])
+for name, given, how in (
+        ("at separators", texts("a,b  c", "", "d e;f", "ä ö"), {"separators": ["[,;]", " "]}),
+        ("at separators in order", texts("aXYbX", "XYX"), {"separators": ["XY", "X"], "mark": 1}),
+        ("by an expression", texts("ab aab", "12 abab", "it's b"), {"tokenexp": "(a|ab)+|[[:digit:]]", "mark": 1}),
+        ("of words", texts("Hello, world 42", "it's so").reshape(1, 2), {"tokenexp": "\\b\\w\\w+\\b", "mincharnum": 2}),
+        ("of characters", texts("äb\nc", "x"), {"separators": [""], "mark": 1}),
+        ("of nothing", texts("--", ""), {"separators": ["-"], "mark": 1})):
+    contrib("Tokenizer", given, constants=[], name=f"Tokenizer {name}", **{"pad_value": "#", "mincharnum": 1, "mark": 0, **how})
 one("Equal", texts("a", "b"), texts("a"), name="Equal of strings")
 one("Gather", texts("a", "b", "c"), i64(2, 0), name="Gather of strings")
 case("Strings that move", [Node("Concat", ["a", "c"], ["j"], axis=0), Node("Reshape", ["j", "shape"], ["m"]), Node("Transpose", ["m"], ["y"]), Node("Shape", ["m"], ["y1"])],
@@ -1323,6 +1331,63 @@ framed = Node("STFT", ["a", "step", "w"], ["y"])
 misfit("STFT of fewer elements than a frame", framed, [(1, "L", 1)], (floats(1, 8, 1),), (floats(1, 3, 1),), constants={"step": np.array(2), "w": floats(4)})
 misfit("STFT of fewer elements than a frame, in steps that the run knows", Node("STFT", ["a", "b", "w"], ["y"]), [(1, "L", 1), ()], (floats(1, 8, 1), np.array(2)), (floats(1, 3, 1), np.array(2)),
        constants={"w": floats(4)})
+
+# Attention to part of the keys.
+seed("Attention of part of the keys")
+qkv = floats(2, 2, 3, 4), floats(2, 2, 5, 4), floats(2, 2, 5, 4)
+one("Attention", *qkv, left_window_size=1, right_window_size=0, name="Attention in a window")
+one("Attention", *qkv, floats(2, 1, 3, 7), floats(2, 2, 2, 4), floats(2, 2, 2, 4), left_window_size=2, is_causal=1, results=3, name="Attention in a window, causal with a past and a mask")
+one("Attention", *qkv, None, None, None, i64(2, 5), is_causal=1, name="Attention, causal over padded keys")
+one("Attention", *qkv, floats(3, 1), name="Attention with a mask of one key")
+one("Attention", *qkv, floats(2, 1, 3, 4), None, None, i64(3, 2), name="Attention with a short mask over padded keys")
+for kind, mask in (("floats", floats), ("truth", bools)):
+    runs(f"Attention with a mask of {kind} for batches of its own", Node("Attention", ["a", "b", "b", "c"], ["y"]), [("N", 2, "L", 4), ("N", 2, "K", 4), ("M", 1, "L", "P")],
+         *((floats(n, 2, 3, 4), floats(n, 2, 5, 4), mask(m, 1, 3, p)) for n, m, p in ((2, 2, 5), (2, 1, 5), (1, 1, 5), (3, 1, 4), (2, 2, 1))),
+         refused("T0501", floats(1, 2, 3, 4), floats(1, 2, 5, 4), mask(2, 1, 3, 5)), refused("T0501", floats(2, 2, 3, 4), floats(2, 2, 5, 4), mask(2, 1, 3, 6)))
+# Experts, and weights of four bits.
+seed("experts")
+
+
+def experts(name, *arrays, **attributes):
+    contrib("MoE", *arrays, constants=range(2, len(arrays)), name=f"MoE {name}", **attributes)
+
+
+tokens, routes = floats(5, 8), floats(5, 4)
+for kind in ("relu", "gelu", "silu", "identity"):
+    experts(f"with {kind}", tokens, routes, floats(4, 6, 8), floats(4, 6), floats(4, 8, 6), floats(4, 8), activation_type=kind, k=2, normalize_routing_weights=int(kind == "relu"))
+experts("of one best expert for sequences", floats(2, 3, 8), floats(6, 4), floats(4, 6, 8), None, floats(4, 8, 6))
+for name, attributes in (("", {}), (", bounded", {"activation_alpha": 1.5, "activation_beta": 1.0, "swiglu_limit": 0.75})):
+    experts(f"with gates{name}", tokens, routes, floats(4, 12, 8), floats(4, 12), floats(4, 8, 6), floats(4, 8), activation_type="swiglu", swiglu_fusion=1, k=2, **attributes)
+for name, bits, block, zeros in (("4 bits", 4, 0, False), ("4 bits in blocks", 4, 16, False), ("4 bits in blocks with zero points", 4, 16, True), ("2 bits in blocks", 2, 16, False)):
+    units, width, parts = 16, 16, (lambda depth: (depth // block,) if block else ())
+    packed = lambda *shape: generator.integers(0, 256, shape).astype(np.uint8)
+    scales = lambda rows, depth: floats(3, rows, *parts(depth), low=0.02, high=0.1)
+    inputs = [floats(4, width), floats(4, 3), packed(3, 2 * units, width * bits // 8), scales(2 * units, width), floats(3, 2 * units), packed(3, width, units * bits // 8), scales(width, units), floats(3, width)]
+    if zeros:
+        inputs += [None, None, None, packed(3, 2 * units, 1), packed(3, width, 1)]
+    contrib("QMoE", *inputs, constants=[i for i in range(2, len(inputs)) if inputs[i] is not None], name=f"QMoE of {name}", activation_type="swiglu", swiglu_fusion=1, k=2, expert_weight_bits=bits,
+            normalize_routing_weights=1, **({"block_size": block} if block else {}))
+runs("MoE of any number of rows", Node("MoE", ["a", "b", "w", "", "v"], ["y"], CONTRIB, k=2), [("N", 4), ("N", 3)], *((floats(n, 4), floats(n, 3)) for n in (1, 4)),
+     constants={"w": floats(3, 5, 4), "v": floats(3, 4, 5)}, domains=((CONTRIB, 1),), opset=21)
+for kind, name in ((0, "floats"), (1, "quantiles")):
+    contrib("MatMulBnb4", floats(2, 20), generator.integers(0, 256, 30).astype(np.uint8), floats(4, low=0.5, high=2), constants=[1, 2], name=f"MatMulBnb4 of {name}", K=20, N=3, block_size=16, quant_type=kind)
+contrib("UnfoldTensor", floats(2, 7, 3), name="UnfoldTensor", constants=[], dim=1, size=3, step=2)
+short = [refused("T0501", floats(1, 2))]
+runs("UnfoldTensor of any length", Node("UnfoldTensor", ["a"], ["y"], CONTRIB, dim=-1, size=3, step=2), [(1, "N")], *((floats(1, n),) for n in (3, 4, 9)), *short, domains=((CONTRIB, 1),), opset=21)
+bytes_of = lambda *shape: generator.integers(0, 256, shape).astype(np.uint8)
+ids = np.array([[1, 2, 0], [3, 0, 1]], np.int32)
+tables = [bytes_of(5, 8), bytes_of(4, 8), bytes_of(2, 8), bytes_of(8), bytes_of(8)]
+steps = [scale(s) for s in (0.02, 0.03, 0.01, 0.05, 0.04)] + [np.array(z, np.uint8) for z in (120, 130, 127, 110, 140)]
+contrib("QEmbedLayerNormalization", ids, ids % 2, *tables, ids % 2, *steps, constants=[*range(2, 7), *range(8, 18)], name="QEmbedLayerNormalization", results=2)
+contrib("LinearAttention", floats(1, 4, 6), floats(1, 4, 6), floats(1, 4, 6), None, -np.abs(floats(1, 4, 2)), np.abs(floats(1, 4, 2)), constants=[], name="LinearAttention of com.microsoft", q_num_heads=2,
+        kv_num_heads=2, update_rule="gated_delta", results=2)
+contrib("CausalConvWithState", floats(2, 4, 6), floats(4, 1, 3), floats(4), floats(2, 4, 2), constants=[], name="CausalConvWithState of com.microsoft", activation="silu", results=2)
+
+# Axes that keep their size.
+image = floats(1, 2, 3, 2)
+for nearest in ("ceil", "round_prefer_floor"):
+    one("Resize", image, np.zeros(0, np.float32), f32(1, 1, 2, 1), opset=11, constants=[1, 2], coordinate_transformation_mode="tf_half_pixel_for_nn", nearest_mode=nearest,
+        name=f"Resize of one axis, tf_half_pixel_for_nn, {nearest}", expected=[image[:, :, {"ceil": [1, 1, 2, 2, 2, 2], "round_prefer_floor": [0, 1, 1, 2, 2, 2]}[nearest]]])
 
 PAGE = pathlib.Path(__file__).resolve().parent / "samples.json"
 PAGE.write_text("[\n" + ",\n".join(json.dumps(c, separators=(",", ":")) for c in cases) + "\n]\n")
