@@ -125,11 +125,11 @@ static IRModule check_sizes(IRModule module, PassContext& context) {
   using namespace graph;
   Primitives primitives;
   for (const auto& [name, object] : module.functions())
-    if (const auto f = object.cast<Function>(); f && is_primitive(*f)) primitives[name] = f;
+    if (const auto f = object.cast<graph::Function>(); f && is_primitive(*f)) primitives[name] = f;
   GivenUpProofs given_up;
-  module = module.map_graph([&](const std::string& name, const Ref<Function>& f) -> ObjectRef {
+  module = module.map_graph([&](const std::string& name, const Ref<graph::Function>& f) -> ObjectRef {
     if (primitives.contains(name)) return {};
-    const Ref<Function> out = CheckSizes(given_up, primitives).run(f);
+    const Ref<graph::Function> out = CheckSizes(given_up, primitives).run(f);
     return out.same_as(f) ? ObjectRef() : ObjectRef(out);
   });
   report_given_up(context, given_up);
