@@ -215,8 +215,8 @@ std::optional<int64_t> distance(const Facts& f, const Access& a, int iterator, i
   return from && to ? std::optional(*to - *from) : std::nullopt;
 }
 
-/// The sum walks the operand along the lanes as it lies, which is then one stream: it is read once for each tile, while
-/// what the rows share stays in the first cache.
+/// The sum walks the operand along the lanes as it lies, which is then one stream: it is read once for each
+/// tile, while what the rows share stays in the first cache.
 std::vector<int> sum_order(const TilePlan& p) {
   const int lanes = p.fusion.before(p.tile.vector);
   std::vector<const Access*> along;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Floats become integers: saturated, NaN as 0. Clamps between whole numbers and a rounding that stand before the
-// conversion become part of it: where values are quantised, they are most of what follows the sum.
+// Floats become integers: saturated, NaN as 0. Clamps between whole numbers and a rounding that stand before
+// the conversion become part of it: where values are quantised, they are most of what follows the sum.
 #include <llvm/IR/IntrinsicsX86.h>
 
 #include <algorithm>
@@ -68,12 +68,14 @@ constexpr uint32_t kCurrentRounding = 4;  ///< as the control register says: to 
 
 }  // namespace
 
-/// The machine's conversion of a vector, whose result is -2^31 for what does not fit; null where there is none.
+/// The machine's conversion of a vector, whose result is -2^31 for what does not fit; null where there is
+/// none.
 V Emitter::x86_int32(V v, bool nearest) {
   const auto* type = llvm::dyn_cast<llvm::FixedVectorType>(v->getType());
   if (!type || !is_x86(target_)) return nullptr;
-  const unsigned lanes = type->getNumElements(),
-                 widest = target_->has("avx512f") ? 16 : target_->has("avx") ? 8 : 4;
+  const unsigned lanes = type->getNumElements(), widest = target_->has("avx512f") ? 16
+                                                          : target_->has("avx")   ? 8
+                                                                                  : 4;
   auto* of_int32 = llvm::FixedVectorType::get(b_.getInt32Ty(), lanes);
   if (lanes > widest && lanes % widest == 0) {
     V out = llvm::PoisonValue::get(of_int32);
@@ -85,9 +87,9 @@ V Emitter::x86_int32(V v, bool nearest) {
   }
   using namespace llvm::Intrinsic;
   if (lanes == 16 && widest == 16)
-    return b_.CreateIntrinsic(nearest ? x86_avx512_mask_cvtps2dq_512 : x86_avx512_mask_cvttps2dq_512, {},
-                              {v, llvm::PoisonValue::get(of_int32), b_.getInt16(0xffff),
-                               b_.getInt32(kCurrentRounding)});
+    return b_.CreateIntrinsic(
+        nearest ? x86_avx512_mask_cvtps2dq_512 : x86_avx512_mask_cvttps2dq_512, {},
+        {v, llvm::PoisonValue::get(of_int32), b_.getInt16(0xffff), b_.getInt32(kCurrentRounding)});
   if (lanes == 8 && widest >= 8)
     return b_.CreateIntrinsic(nearest ? x86_avx_cvt_ps2dq_256 : x86_avx_cvtt_ps2dq_256, {}, {v});
   if (lanes == 4) return b_.CreateIntrinsic(nearest ? x86_sse2_cvtps2dq : x86_sse2_cvttps2dq, {}, {v});
@@ -140,8 +142,8 @@ Narrowed whole_range(PrimExpr value, DataType t) {
 }
 }  // namespace
 
-/// LLVM 22 takes its own saturating conversion of vectors, and of loops that become vectors, apart into scalars
-/// on x86.
+/// LLVM 22 takes its own saturating conversion of vectors, and of loops that become vectors, apart into
+/// scalars on x86.
 V Emitter::saturated(V v, DataType from, DataType to) {
   if (from.element() == f32 && to.bits == 32) return saturated_int32(v, to);
   const Narrowed all = whole_range({}, to.element());

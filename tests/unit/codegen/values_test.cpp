@@ -174,7 +174,8 @@ TEST(Quantised, RoundedAndClamped) {
           const PrimExpr at = at_lanes(i, lanes);
           body.push_back(store(buffers.back(), cast(to.with_lanes(lanes), form(load(a, {at}))), {at}));
         }
-      expect_same(program("quantised", buffers, {}, for_(i, 0, n / lanes, seq(body))), arrays, {}, 0, lanes == 1);
+      expect_same(program("quantised", buffers, {}, for_(i, 0, n / lanes, seq(body))), arrays, {}, 0,
+                  lanes == 1);
     }
 }
 INSTANTIATE_TEST_SUITE_P(Integers, Types, testing::ValuesIn(integers), type_name);

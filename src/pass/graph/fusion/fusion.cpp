@@ -283,8 +283,8 @@ class Grouper {
 
 namespace {
 
-/// Groups end at their narrowest value: what a contraction's group only widens at its end (bytes that are real
-/// numbers again) its one reader computes from the narrow value, where that reads it element by element.
+/// Groups end at their narrowest value: what a contraction's group only widens at its end (bytes that are
+/// real numbers again) its one reader computes from the narrow value, where that reads it element by element.
 class WideTails {
  public:
   WideTails(const FusionGraph& graph, std::vector<int>& groups)
@@ -308,7 +308,8 @@ class WideTails {
   bool has_contraction(int group) const {
     return std::ranges::any_of(members_[group], [&](int i) { return kind(i) == kContraction; });
   }
-  /// The group that reads a value element by element and can take more of that, if nothing else uses the value; -1.
+  /// The group that reads a value element by element and can take more of that, if nothing else uses the
+  /// value; -1.
   int reader(int i) const {
     const FusionGraph::Node& node = g_.nodes[i];
     if (node.external || node.consumers.empty()) return -1;
