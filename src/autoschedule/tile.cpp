@@ -198,6 +198,43 @@ void order_padded_rows(Schedule& s, const PadRows& pad, TileLoops& l) {
   l.outer.push_back(rows);
 }
 
+/// Elements from one step of an iterator (`count` values of it) to the next; null when indices do not say.
+std::optional<int64_t> distance(const Facts& f, const Access& a, int iterator, int64_t count) {
+  auto position = [&](int64_t value) {
+    VarMap at;
+    for (size_t i = 0; i < f.block->iter_vars.size(); ++i)
+      at[f.block->iter_vars[i]->var.get()] = PrimExpr(int(i) == iterator ? value : 0);
+    std::optional<int64_t> out = 0;
+    for (size_t d = 0; d < a.indices.size() && out; ++d) {
+      const auto index = as_int(simplify(substitute(a.indices[d], at))), size = as_int(a.buffer->shape[d]);
+      out = index && size ? std::optional(*out * *size + *index) : std::nullopt;
+    }
+    return out;
+  };
+  const auto from = position(0), to = position(count);
+  return from && to ? std::optional(*to - *from) : std::nullopt;
+}
+
+/// The sum walks the operand along the lanes as it lies, which is then one stream: it is read once for each
+/// tile, while what the rows share stays in the first cache.
+std::vector<int> sum_order(const TilePlan& p) {
+  const int lanes = p.fusion.before(p.tile.vector);
+  std::vector<const Access*> along;
+  for (const Access& l : p.facts.loads)
+    if (l.stride[size_t(lanes)] != 0) along.push_back(&l);
+  if (along.size() != 1 || p.facts.loads.size() != 2) return p.nest.reduce;
+  std::vector<std::pair<int64_t, int>> steps;  // longest first
+  for (int i : p.nest.reduce) {
+    const auto d = distance(p.facts, *along[0], p.fusion.before(i), i == p.grouped ? p.group : 1);
+    if (!d) return p.nest.reduce;
+    steps.emplace_back(-*d, i);
+  }
+  std::ranges::stable_sort(steps, {}, &std::pair<int64_t, int>::first);
+  std::vector<int> out;
+  for (const auto& [distance, i] : steps) out.push_back(i);
+  return out;
+}
+
 /// Tiles outside, in the order that keeps a panel in the cache; then the sum; the tile inside.
 void order_loops(Schedule& s, const TilePlan& p, const Target& target, TileLoops& l) {
   if (p.pad) order_padded_rows(s, *p.pad, l);
@@ -207,7 +244,7 @@ void order_loops(Schedule& s, const TilePlan& p, const Target& target, TileLoops
   for (int i : p.nest.spatial)
     if (!(rows_last && i == m) && !placed(i)) l.outer.push_back(l.axis[size_t(i)]);
   if (rows_last && !placed(m)) l.outer.push_back(l.axis[size_t(m)]);
-  for (int i : p.nest.reduce) {
+  for (int i : sum_order(p)) {
     l.steps.push_back(l.axis[size_t(i)]);
     if (i != p.grouped) continue;
     const std::vector<LoopRV> split = s.split(l.steps.back(), {-1, p.group});

@@ -261,31 +261,6 @@ V Emitter::narrow_cast(V v, DataType from, DataType to) {
   return b_.CreateBitCast(b_.CreateFPTrunc(v, number), type(to));
 }
 
-/// A float as an integer of at most 32 bits: saturated, NaN as 0. LLVM 22 takes its own saturating conversion
-/// of vectors, and of loops that become vectors, apart into scalars on x86.
-V Emitter::saturated(V v, DataType from, DataType to) {
-  llvm::IRBuilderBase::FastMathFlagGuard guard(b_);
-  b_.clearFastMathFlags();
-  const DataType t = to.element();
-  const bool is_signed = !t.is_uint();
-  const double low = is_signed ? -std::ldexp(1.0, t.bits - 1) : 0,
-               end = std::ldexp(1.0, t.bits - (is_signed ? 1 : 0));  // the first value beyond the range
-  auto number = [&](double x) { return llvm::ConstantFP::get(v->getType(), x); };
-  V kept = v;
-  // The comparisons are false for NaN, which then becomes the lowest value.
-  if (is_signed) kept = b_.CreateSelect(b_.CreateFCmpORD(v, v), v, number(0));
-  kept = b_.CreateSelect(b_.CreateFCmpOGT(kept, number(low)), kept, number(low));
-  llvm::Type* wide = b_.getInt32Ty();
-  if (auto* lanes = llvm::dyn_cast<llvm::VectorType>(v->getType())) wide = llvm::VectorType::get(wide, lanes);
-  // The largest integer of 32 bits is no float of 32 bits.
-  if (from.element() == f32 && t.bits == 32)
-    return b_.CreateSelect(b_.CreateFCmpOGE(kept, number(end)),
-                           llvm::ConstantInt::get(wide, std::numeric_limits<int32_t>::max()),
-                           b_.CreateFPToSI(kept, wide));
-  kept = b_.CreateSelect(b_.CreateFCmpOLT(kept, number(end - 1)), kept, number(end - 1));
-  return b_.CreateTrunc(b_.CreateFPToSI(kept, wide), type(to));
-}
-
 V Emitter::cast(V v, DataType from, DataType to) {
   if (v->getType()->isVectorTy() == false && to.is_vector())
     return splat(cast(v, from.element(), to.element()), to.lanes);
@@ -508,7 +483,11 @@ V Emitter::compute(const PrimExpr& e) {
         V c = expr(n.condition), t = expr(n.true_value);
         return b_.CreateSelect(c, t, expr(n.false_value));
       },
-      [&](const Cast& n) -> V { return cast(expr(n.value), n.value.dtype(), n.dtype); },
+      [&](const Cast& n) -> V {
+        const DataType from = n.value.dtype();
+        const bool narrows = from.is_float() && !is_narrow(from) && n.dtype.is_integer() && n.dtype.bits < 32;
+        return narrows ? float_to_narrow_integer(n.value, n.dtype) : cast(expr(n.value), from, n.dtype);
+      },
       [&](const BufferLoad& n) -> V { return load(n); },
       [&](const Ramp& n) -> V {
         V base = expr(n.base), stride = expr(n.stride);

@@ -81,7 +81,6 @@ class Emitter {
   V division(uint32_t node, const PrimExpr& a, const PrimExpr& b);
   V ramp_compare(uint32_t node, const PrimExpr& a, const PrimExpr& b);
   V cast(V v, DataType from, DataType to);
-  V saturated(V v, DataType from, DataType to);
   V narrow_cast(V v, DataType from, DataType to);  ///< between float32 and a float of 16 bits
   V atomic(std::string_view name, const tir::Call& n);
   V index(const PrimExpr& e);       ///< int64, no wrap in its outer sums and products
@@ -106,6 +105,13 @@ class Emitter {
   V value_to_memory(V v, DataType t);
   size_t mark() const { return frame_->memo_order.size(); }
   void forget(size_t mark);
+
+  // emit_integer.cpp
+  V saturated(V v, DataType from, DataType to);  ///< a float as an integer of at most 32 bits
+  V saturated_int32(V v, DataType to);           ///< of a float32
+  V float_to_narrow_integer(const PrimExpr& value, DataType to);
+  V clamped_to_integer(V v, double low, double high, bool nearest, DataType to);
+  V x86_int32(V v, bool nearest);
 
   // emit_stmt.cpp
   void stmt(tir::Stmt s);

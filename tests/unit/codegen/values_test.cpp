@@ -3,6 +3,7 @@
 // interpreter.
 #include <bit>
 #include <cmath>
+#include <functional>
 
 #include "ir/tir.h"
 #include "kernels.h"
@@ -134,6 +135,48 @@ TEST_P(Types, CastToEveryType) {
     }
     expect_same(program("casts", buffers, {}, for_(i, 0, N / lanes, seq(body))), arrays, {}, 0, lanes == 1);
   }
+}
+/// Quantisation: a clamp between whole numbers and a rounding, in any order, before the conversion.
+TEST(Quantised, RoundedAndClamped) {
+  const double values[] = {NAN,   HUGE_VAL, -HUGE_VAL, 2147483648.0, -2147483648.0, 1e30,  -1e30, 0.5,
+                           -0.5,  1.5,      2.5,       -1.5,         -2.5,          126.5, 127.5, 128.5,
+                           254.5, 255.5,    256.5,     -127.5,       -128.5,        -129,  5e9,   -5e9,
+                           -0.0,  1e-8,     65534.5,   65535.5,      32767.5,       3.7,   -3.7,  99.5};
+  const auto round = [](PrimExpr x) { return call(x.dtype(), "tir.round", {x}); };
+  const auto clamp = [](PrimExpr x, double low, double high) {
+    const auto bound = [&](double b) { return cast(x.dtype(), PrimExpr(float(b))); };
+    return make<Min>(make<Max>(x, bound(low)), bound(high));
+  };
+  const std::function<PrimExpr(PrimExpr)> forms[] = {
+      [&](PrimExpr x) { return clamp(round(x), 0, 255); },
+      [&](PrimExpr x) { return clamp(round(x), -128, 127); },
+      [&](PrimExpr x) { return round(clamp(x, -100, 100)); },
+      [&](PrimExpr x) { return clamp(round(clamp(x, 0, 6)), -3, 255); },
+      [&](PrimExpr x) { return clamp(round(x), 5, 100); },     // NaN becomes 0, which is outside
+      [&](PrimExpr x) { return clamp(round(x), -9, -5); },     // the same below
+      [&](PrimExpr x) { return clamp(round(x), -1e9, 1e9); },  // the type's own range is narrower
+      [&](PrimExpr x) { return round(clamp(x, 0.5, 2.5)); },   // bounds that a rounding moves
+      [&](PrimExpr x) { return clamp(x, 0, 7); },
+      [&](PrimExpr x) { return round(x); }};
+  constexpr int64_t n = 64;
+  for (int lanes : {1, 4, 8, 16, 32})
+    for (DataType from : {f32, f64}) {
+      const Buffer a = flat("a", n, from);
+      std::vector<Buffer> buffers{a};
+      std::vector<NDArray> arrays{NDArray::zeros({n}, from)};
+      for (int64_t k = 0; k < n; ++k) arrays[0].set_element(k, values[k % std::ssize(values)]);
+      Array<Stmt> body;
+      const VarRef i = var("i");
+      for (DataType to : {u8, DataType::int_(8), DataType::uint(16), DataType::int_(16)})
+        for (const auto& form : forms) {
+          buffers.push_back(flat("o" + std::to_string(buffers.size()), n, to));
+          arrays.push_back(NDArray::zeros({n}, to));
+          const PrimExpr at = at_lanes(i, lanes);
+          body.push_back(store(buffers.back(), cast(to.with_lanes(lanes), form(load(a, {at}))), {at}));
+        }
+      expect_same(program("quantised", buffers, {}, for_(i, 0, n / lanes, seq(body))), arrays, {}, 0,
+                  lanes == 1);
+    }
 }
 INSTANTIATE_TEST_SUITE_P(Integers, Types, testing::ValuesIn(integers), type_name);
 INSTANTIATE_TEST_SUITE_P(Floats, Types, testing::ValuesIn(floats), type_name);

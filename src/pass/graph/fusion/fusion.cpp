@@ -6,6 +6,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <utility>
 
 #include "ir/bodies.h"
 #include "ir/structural.h"
@@ -280,9 +281,78 @@ class Grouper {
 
 }  // namespace
 
+namespace {
+
+/// Groups end at their narrowest value: what a contraction's group only widens at its end (bytes that are
+/// real numbers again) its one reader computes from the narrow value, where that reads it element by element.
+class WideTails {
+ public:
+  WideTails(const FusionGraph& graph, std::vector<int>& groups)
+      : g_(graph), groups_(groups), members_(graph.nodes.size()) {
+    for (int i = 0; i < int(groups.size()); ++i) members_[groups[i]].push_back(i);
+  }
+
+  void run() {
+    for (int i = 0; i < int(g_.nodes.size()); ++i)
+      if (groups_[i] == i && members_[i].size() > 1) shorten(i);
+  }
+
+ private:
+  static constexpr FusionKind kContraction = FusionKind::out_element_wise_fusable;
+
+  FusionKind kind(int i) const { return g_.nodes[i].kind; }
+  int bits(int i) const {
+    const auto* t = as_tensor(g_.bindings[i]->var->declared);
+    return t ? t->dtype.bits : 0;
+  }
+  bool has_contraction(int group) const {
+    return std::ranges::any_of(members_[group], [&](int i) { return kind(i) == kContraction; });
+  }
+  /// The group that reads a value element by element and can take more of that, if nothing else uses the
+  /// value; -1.
+  int reader(int i) const {
+    const FusionGraph::Node& node = g_.nodes[i];
+    if (node.external || node.consumers.empty()) return -1;
+    const int group = groups_[node.consumers[0].to];
+    const bool alone = std::ranges::all_of(node.consumers, [&](const FusionGraph::Edge& e) {
+      return e.kind == FusionKind::element_wise && groups_[e.to] == group;
+    });
+    const bool takes = std::ranges::all_of(
+        members_[group], [&](int m) { return kind(m) <= FusionKind::broadcast || kind(m) == kContraction; });
+    return alone && takes ? group : -1;
+  }
+
+  void shorten(int last) {
+    if (!has_contraction(last)) return;
+    const int to = reader(last);
+    if (to < 0) return;
+    std::vector<int> tail;
+    int at = last;
+    for (; bits(at) >= bits(last); at = g_.nodes[at].inside[0]) {
+      const FusionGraph::Node& node = g_.nodes[at];
+      const bool plain = kind(at) <= FusionKind::broadcast && node.outside.empty() && node.inside.size() == 1;
+      if (!plain || groups_[node.inside[0]] != last || g_.nodes[node.inside[0]].consumers.size() != 1) return;
+      tail.push_back(at);
+    }
+    for (int i : tail) std::erase(members_[last], i);
+    for (int i : members_[last]) groups_[i] = at;
+    for (int i : tail) groups_[i] = to;
+    members_[at] = std::exchange(members_[last], {});
+    members_[to].insert(members_[to].end(), tail.begin(), tail.end());
+  }
+
+  const FusionGraph& g_;
+  std::vector<int>& groups_;
+  std::vector<std::vector<int>> members_;
+};
+
+}  // namespace
+
 std::vector<int> fusion_groups(const FusionGraph& graph, const std::vector<PostDominator>& dominators,
                                const FusionLimits& limits) {
-  return Grouper(graph, dominators, limits).run();
+  std::vector<int> groups = Grouper(graph, dominators, limits).run();
+  WideTails(graph, groups).run();
+  return groups;
 }
 
 std::string explain_fusion(const std::string& function, const FusionGraph& g,
