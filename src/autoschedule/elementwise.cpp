@@ -92,8 +92,10 @@ int transposed(const Facts& f) {
 void tile_transposition(Schedule& s, const Facts& f, int other, const Target& target) {
   size_t from = f.extent.size() - 1;
   auto joined = [&](size_t i) {
-    return f.extent[i + 1] == kUnknown && !f.in_value[i] && !f.in_value[i + 1] && walks_as_one(f, f.write, i) &&
-           std::all_of(f.loads.begin(), f.loads.end(), [&](const Access& l) { return walks_as_one(f, l, i); });
+    return f.extent[i + 1] == kUnknown && !f.in_value[i] && !f.in_value[i + 1] &&
+           walks_as_one(f, f.write, i) && std::all_of(f.loads.begin(), f.loads.end(), [&](const Access& l) {
+             return walks_as_one(f, l, i);
+           });
   };
   while (from > size_t(other) + 1 && joined(from - 1)) --from;
   if (from + 1 < f.extent.size()) s.fuse_iterators(f.id, int(from), int(f.extent.size() - from));

@@ -123,7 +123,8 @@ TEST(ChooseTile, LoadsOnceWhatDoesNotMoveWithTheSum) {
   EXPECT_EQ(choose_tile(nest, machine()).vector, 1);
 }
 
-/// C[n, o, h, w, b] += A[n, c, h + y, w + x] * K[o, c, y, x, b]; iterators in the order n, o, h, w, b, c, y, x.
+/// C[n, o, h, w, b] += A[n, c, h + y, w + x] * K[o, c, y, x, b]; iterators in the order n, o, h, w, b, c, y,
+/// x.
 Nest window(int64_t n, int64_t h, int64_t w, int64_t blocks, int64_t block, int64_t size) {
   Nest out;
   out.extent = {n, blocks, h, w, block, 48, size, size};
