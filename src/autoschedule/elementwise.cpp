@@ -87,8 +87,18 @@ int transposed(const Facts& f) {
   return out;
 }
 
-/// A transposition in tiles that fit the first cache.
+/// A transposition in tiles that fit the first cache. Symbolic columns that all accesses walk as one are one:
+/// those of narrow images fill no vectors.
 void tile_transposition(Schedule& s, const Facts& f, int other, const Target& target) {
+  size_t from = f.extent.size() - 1;
+  auto joined = [&](size_t i) {
+    return f.extent[i + 1] == kUnknown && !f.in_value[i] && !f.in_value[i + 1] &&
+           walks_as_one(f, f.write, i) && std::all_of(f.loads.begin(), f.loads.end(), [&](const Access& l) {
+             return walks_as_one(f, l, i);
+           });
+  };
+  while (from > size_t(other) + 1 && joined(from - 1)) --from;
+  if (from + 1 < f.extent.size()) s.fuse_iterators(f.id, int(from), int(f.extent.size() - from));
   const std::vector<LoopRV> loops = s.get_loops(f.id);
   const std::vector<LoopRV> rows = s.split(loops[size_t(other)], {-1, kTransposeTile});
   const std::vector<LoopRV> columns = s.split(loops.back(), {-1, kTransposeTile});

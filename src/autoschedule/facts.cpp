@@ -239,8 +239,17 @@ bool walks_as_one(const Facts& f, const Access& a, size_t i) {
     return index.get() == v->var.get() ||
            (!still.empty() && simplify(substitute(index, still)).get() == v->var.get());
   };
+  // One dimension that both walk is a reshape of two.
+  auto run = [&](const PrimExpr& index) {
+    return uses_var(index, outer->var.get()) && uses_var(index, inner->var.get()) &&
+           is_zero(simplify(index - (outer->var * inner->dom->extent + inner->var)));
+  };
   bool found = false;
   for (size_t d = 0; d < a.indices.size(); ++d) {
+    if (!found && run(a.indices[d])) {
+      found = true;
+      continue;
+    }
     if (d + 1 < a.indices.size() && alone(a.indices[d], outer) && alone(a.indices[d + 1], inner) &&
         structural_equal(a.buffer->shape[d + 1], inner->dom->extent) && !found) {
       found = true;

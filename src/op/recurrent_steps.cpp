@@ -375,8 +375,14 @@ struct Program {
     if (const auto left = tir::as_int(rest)) {
       if (*left > 0) all.push_back(sequences(simplify(whole * group), *left));
     } else {
-      all.push_back(
-          each("n", rest, [&](const PrimExpr& n) { return sequences(whole * group + n, 1); }, true));
+      // A rest of unknown size in halves: two sequences side by side take as long as one.
+      PrimExpr done = whole * group;
+      for (int64_t part = group / 2; part > 0; part /= 2) {
+        const PrimExpr count = simplify(tir::floordiv(batch - done, PrimExpr(part)));
+        all.push_back(
+            each("part", count, [&](const PrimExpr& g) { return sequences(done + g * part, part); }, true));
+        done = simplify(done + count * part);
+      }
     }
     return tir::seq(all);
   }

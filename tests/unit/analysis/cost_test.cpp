@@ -123,6 +123,34 @@ TEST(ChooseTile, LoadsOnceWhatDoesNotMoveWithTheSum) {
   EXPECT_EQ(choose_tile(nest, machine()).vector, 1);
 }
 
+/// C[n, o, h, w, b] += A[n, c, h + y, w + x] * K[o, c, y, x, b]; iterators in the order n, o, h, w, b, c, y,
+/// x.
+Nest window(int64_t n, int64_t h, int64_t w, int64_t blocks, int64_t block, int64_t size) {
+  Nest out;
+  out.extent = {n, blocks, h, w, block, 48, size, size};
+  out.spatial = {0, 1, 2, 3, 4};
+  out.reduce = {5, 6, 7};
+  out.write = access({n, blocks, h, w, block}, {0, 1, 2, 3, 4}, 8);
+  out.loads = {access({n, 48, h, w}, {0, 5, 2, 3}, 8),
+               access({blocks, 48, size, size, block}, {1, 5, 6, 7, 4}, 8)};
+  out.loads[0].stride[6] = out.loads[0].stride[2], out.loads[0].stride[7] = out.loads[0].stride[3];
+  return out;
+}
+
+TEST(ChooseTile, ABatchOfImagesCountsAsOne) {
+  for (const Target& t : {machine(), machine(256, 16)}) {
+    // Where images have one point each, rows go along the blocks of channels.
+    EXPECT_EQ(choose_tile(window(kUnknown, 1, 1, 72, 16, 1), t).rows, 1);
+    EXPECT_NE(choose_tile(window(kUnknown, kUnknown, kUnknown, 72, 16, 1), t).rows, 0);
+  }
+}
+
+TEST(ChooseTile, ChannelsThatFillAVectorGoBeforeRowsOfUnknownLength) {
+  const Tile t = choose_tile(window(kUnknown, kUnknown, kUnknown, 3, 8, 3), machine());
+  EXPECT_EQ(t.vector, 4);
+  EXPECT_EQ(t.lanes, 8);
+}
+
 TEST(RowsInnermost, TheLargerOperandIsReadOnce) {
   const Target t = machine();
   const Tile tile{.vector = 1, .rows = 0, .lanes = 16, .vectors = 2, .row_count = 12};

@@ -145,6 +145,24 @@ TEST(SymbolicRows, OfACopyStepWithoutDivisions) {
   }
 }
 
+TEST(SymbolicRows, OfNarrowImagesAreOneRunOfColumns) {
+  // Points of an image, one after the other, become planes: rows of the image need not fill vectors.
+  const tir::VarRef batch = tir::var("batch"), height = tir::var("height"), width = tir::var("width");
+  Tensor z = te::placeholder({height, width}, f32, "Z"),
+         x = te::placeholder({batch, height * width, 32}, f32, "X");
+  Tensor y = te::compute(
+      {batch, 32, height, width},
+      [&](const Vars& v) { return x({v[0], v[2] * width + v[3], v[1]}) + z({v[2], v[3]}); }, "Y");
+  const Program p{"planes", te::create_prim_func({z, x, y}), {}};
+  const tir::PrimFunc f = default_schedule(p.function, target_of({512, 32}));
+  EXPECT_NE(steps_of(f).find("fuse_iterators"), std::string::npos) << steps_of(f);
+  EXPECT_NE(print(f).find("T.vectorized(16)"), std::string::npos) << print(f);
+  for (const auto& [h, w] : {std::pair<int64_t, int64_t>{4, 4}, {1, 1}, {3, 17}, {5, 7}, {0, 5}, {16, 16}}) {
+    const std::map<std::string, int64_t> sizes{{"batch", 2}, {"height", h}, {"width", w}};
+    ASSERT_TRUE(same(run(p.function, sizes), run(f, sizes))) << h << "x" << w << "\n" << print(f);
+  }
+}
+
 TEST(SymbolicRows, OfHeadsSideBySideAreVectors) {
   // Y[r, c]: row r of the sequence, head c // 8; the heads lie across memory.
   const tir::VarRef heads = tir::var("heads"), sequence = tir::var("sequence");
