@@ -234,8 +234,8 @@ def processor_seconds():
 
 
 def last_words(text):
-    """The line of a tool's output that says what is wrong, shortened."""
-    lines = [line.strip() for line in text.splitlines() if line.strip()]
+    """The line of a tool's output that says what is wrong, shortened; files without their folders."""
+    lines = [re.sub(r"(?<!\S)/\S*/", "", line.strip()) for line in text.splitlines() if line.strip()]
     telling = [line for line in lines if re.search(r"error\[|Error|Exception|CHECK|Unsupported", line)]
     return (telling or lines or ["(no output)"])[0 if telling and "error[" in telling[0] else -1][:300]
 

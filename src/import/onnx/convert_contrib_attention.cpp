@@ -235,34 +235,72 @@ int64_t rotary_size(N& n, size_t cache) {
   if (!half || *half < 1) n.unsupported(fmt::format("{} needs a cache of known width", n.op_type()));
   return 2 * *half;
 }
-Values rotary(N& n) {
+/// Input 0 as (batch, steps, heads, size), of which `dim` elements are rotated.
+Expr heads_to_rotate(N& n, int64_t dim) {
   refuse(n, n.attr_int("is_packed_batching", 0) != 0, "packed batches");
-  const int64_t rank = n.rank(0), dim = rotary_size(n, 2), heads = n.attr_int("num_heads", 0);
+  const int64_t rank = n.rank(0), heads = n.attr_int("num_heads", 0);
   if (rank != 3 && rank != 4)
-    n.malformed(fmt::format("RotaryEmbedding takes tensors of rank 3 or 4, not {}", rank));
-  const Shape s = n.known_shape(0);
+    n.malformed(fmt::format("{} takes tensors of rank 3 or 4, not {}", n.op_type(), rank));
   Expr x;
   if (rank == 4) {
     x = swapped(n, n.in(0));
   } else {
-    const auto width = tir::as_int(s[2]);
-    if (!width) n.unsupported("RotaryEmbedding needs a known head size");
+    const auto width = tir::as_int(n.known_shape(0)[2]);
+    if (!width) n.unsupported(fmt::format("{} needs a known head size", n.op_type()));
     if (heads < 1 && (*width < dim || *width % dim != 0))
       n.malformed(
-          fmt::format("RotaryEmbedding takes heads of {} elements, which {} is no multiple of", dim, *width));
+          fmt::format("{} takes heads of {} elements, which {} is no multiple of", n.op_type(), dim, *width));
     x = split_heads(n, n.in(0), heads > 0 ? heads : *width / dim);
   }
-  const Shape in = n.shape_of(x);
-  if (const auto size = tir::as_int(in[3]); !size || dim > *size)
-    n.malformed(fmt::format("RotaryEmbedding cannot rotate {} elements of a head", dim));
+  if (const auto size = tir::as_int(n.shape_of(x)[3]); !size || dim > *size)
+    n.malformed(fmt::format("{} cannot rotate {} elements of a head", n.op_type(), dim));
+  return x;
+}
+Expr as_input(N& n, const Expr& y) { return n.rank(0) == 4 ? swapped(n, y) : n.reshape(y, n.known_shape(0)); }
+
+Values rotary(N& n) {
+  const int64_t dim = rotary_size(n, 2);
+  const Expr x = heads_to_rotate(n, dim);
+  const PrimExpr steps = n.shape_of(x)[1];
   Expr at = n.in(1);
   if (n.rank(1) <= 1)  // the position of the first step
     at = n.op("add", {n.reshape(n.cast(at, i64), {PrimExpr(1), PrimExpr(1)}),
-                      n.reshape(positions(n, in[1]), {PrimExpr(1), in[1]})});
-  const Expr y = rotated(n, x, rows_at(n, 2, at), rows_at(n, 3, at), dim, n.attr_int("interleaved", 0) != 0);
-  return {rank == 4 ? swapped(n, y) : n.reshape(y, s)};
+                      n.reshape(positions(n, steps), {PrimExpr(1), steps})});
+  const bool interleaved = n.attr_int("interleaved", 0) != 0;
+  return {as_input(n, rotated(n, x, rows_at(n, 2, at), rows_at(n, 3, at), dim, interleaved))};
 }
-const R a4("com.microsoft::RotaryEmbedding", {1}, rotary);
+/// Each angle is that of one of three positions (3, batch, steps): in time, along the height, along the
+/// width. Sections of angles lie behind each other, or those of height and width in every third place.
+Values rotary_of_images(N& n) {
+  const int64_t dim = rotary_size(n, 2), half = dim / 2, layout = n.attr_int("mrope_layout", 0);
+  const std::vector<int64_t> sections = n.need_ints("mrope_section");
+  if (sections.size() != 3 || std::min({sections[0], sections[1], sections[2]}) < 0 || sections[0] > half ||
+      sections[1] > half || sections[0] + sections[1] + sections[2] != half || (layout != 0 && layout != 1))
+    n.malformed("the sections of MRotaryEmbedding do not fit its cache");
+  if (const int64_t given = n.attr_int("rotary_embedding_dim", 0); given != 0 && given != dim)
+    n.malformed("'rotary_embedding_dim' of MRotaryEmbedding does not fit its cache");
+  const Expr x = heads_to_rotate(n, dim);
+  const Shape at = n.known_shape(1, 3, 3);
+  const Expr all = n.checked(n.in(1), {PrimExpr(3), at[1], at[2]});
+  const auto angles = [&](size_t cache) {
+    const auto of = [&](int64_t k) {
+      return rows_at(n, cache, n.reshape(n.slice(all, 0, k, k + 1), {at[1], at[2]}));
+    };
+    Expr out = of(0);
+    for (int64_t k = 1; k < 3; ++k) {
+      const int64_t begin = sections[0] + (k == 2 ? sections[1] : 0);
+      const NDArray here = NDArray::empty({half}, boolean);
+      for (int64_t i = 0; i < half; ++i)
+        here.set_element_int(i, layout == 0 ? i >= begin && i < begin + sections[size_t(k)]
+                                            : i % 3 == k && i < 3 * sections[size_t(k)]);
+      out = n.op("where", {graph::constant(here), of(k), out});
+    }
+    return out;
+  };
+  return {as_input(n, rotated(n, x, angles(2), angles(3), dim, n.attr_int("interleaved", 0) != 0))};
+}
+const R a4("com.microsoft::RotaryEmbedding", {1}, rotary),
+    a6("com.microsoft::MRotaryEmbedding", {1}, rotary_of_images);
 
 // ---------------------------------------------------------------- grouped queries with a cache
 /// New keys or values (batch, heads, steps, size) behind the first `before` (batch, 1) ones of the past:
@@ -285,7 +323,6 @@ Values grouped_query_attention(N& n) {
          n.has(12) || n.has(13) || n.attr_string("k_quant_type", "NONE") != "NONE" ||
              n.attr_string("v_quant_type", "NONE") != "NONE",
          "quantised caches");
-  refuse(n, n.has(14) || n.has(15), "normalised queries");
   refuse(n, n.attr_int("sliding_window_cache", 0) != 0, "a sliding cache");
   const int64_t heads = head_count(n), key_heads = head_count(n, "kv_num_heads");
   Expr q, k, v;  // (batch, steps, heads, size)
@@ -296,6 +333,13 @@ Values grouped_query_attention(N& n) {
     const Expr all = split_heads(n, n.in(0), heads + 2 * key_heads);
     q = n.slice(all, 2, 0, heads), k = n.slice(all, 2, heads, heads + key_heads),
     v = n.slice(all, 2, heads + key_heads, heads + 2 * key_heads);
+  }
+  if (n.has(14) != n.has(15)) n.malformed("GroupQueryAttention normalises queries and keys, or none of them");
+  if (n.has(14)) {
+    auto a = make<LayerNormAttrs>();
+    a.edit()->axes.push_back(3);
+    a.edit()->epsilon = n.attr_float("qk_norm_epsilon", 1e-6), a.edit()->center = false;
+    q = n.op("nn.rms_norm", {q, n.in(14)}, a), k = n.op("nn.rms_norm", {k, n.in(15)}, a);
   }
   const Shape s = n.shape_of(q);
   const PrimExpr batch = s[0], steps = s[1], one(1);

@@ -1383,6 +1383,30 @@ contrib("LinearAttention", floats(1, 4, 6), floats(1, 4, 6), floats(1, 4, 6), No
         kv_num_heads=2, update_rule="gated_delta", results=2)
 contrib("CausalConvWithState", floats(2, 4, 6), floats(4, 1, 3), floats(4), floats(2, 4, 2), constants=[], name="CausalConvWithState of com.microsoft", activation="silu", results=2)
 
+# What stands around linear attention, and rotary positions of images.
+seed("gates")
+for kind in ("silu", "sigmoid"):
+    contrib("GatedRMSNorm", floats(2, 3, 8), floats(4), floats(2, 3, 8), constants=[1], name=f"GatedRMSNorm with {kind}", activation=kind, epsilon=1e-4)
+for name, shape, weight, branches in (("of parts", (3, 8), (4,), 2), ("of parts with a scale for each", (3, 8), (2, 4), 2), ("of groups", (3, 2, 4), (8,), 0), ("of groups with one scale", (3, 2, 4), (4,), 0)):
+    contrib("BranchwiseRMSNorm", floats(*shape), floats(*weight), constants=[1], name=f"BranchwiseRMSNorm {name}", num_branches=branches)
+contrib("LinearAttentionGate", floats(1, 3, 4), floats(4), floats(4), floats(1, 3, 4), constants=[1, 2], name="LinearAttentionGate", results=2)
+contrib("GatedAdd", floats(2, 3), floats(2, 3), floats(2, 1), constants=[], name="GatedAdd")
+contrib("ScaledSiLU", floats(2, 3), constants=[], name="ScaledSiLU", alpha=1.5)
+places = ints(3, 2, 3, low=0, high=10)
+for layout, sections in ((0, [1, 2, 1]), (1, [1, 2, 1]), (1, [2, 1, 1])):
+    contrib("MRotaryEmbedding", floats(2, 2, 3, 8), places, floats(10, 4), floats(10, 4), constants=[2, 3], name=f"MRotaryEmbedding, layout {layout}, sections {sections}", mrope_layout=layout, mrope_section=sections,
+            interleaved=layout)
+contrib("MRotaryEmbedding", floats(2, 3, 24), places, floats(10, 4), floats(10, 4), constants=[2, 3], name="MRotaryEmbedding of part of a head", mrope_section=[1, 2, 1], rotary_embedding_dim=8, num_heads=2)
+# ONNX Runtime has normalised queries on other processors only.
+grouped = {"num_heads": 2, "kv_num_heads": 1, "do_rotary": 1}
+q, k, v, q_scale, k_scale = floats(2, 3, 32), floats(2, 3, 16), floats(2, 3, 16), floats(16), floats(16)
+ends, end, cos, sin = np.array([2, 2], np.int32), np.array(3, np.int32), floats(8, 8), floats(8, 8)
+over = lambda x, w: (x.reshape(2, 3, -1, 16) / np.sqrt((x.reshape(2, 3, -1, 16) ** 2).mean(-1, keepdims=True) + 1e-3) * w).astype(np.float32).reshape(x.shape)
+given = {"a": over(q, q_scale), "b": over(k, k_scale), "c": v, "d": ends, "e": end, "f": cos, "g": sin}
+by_hand = evaluated([Node("GroupQueryAttention", ["a", "b", "c", "", "", "d", "e", "f", "g"], ["y", "y1", "y2"], CONTRIB, **grouped)], given, {}, ("y", "y1", "y2"), 21, ((CONTRIB, 1),))
+contrib("GroupQueryAttention", q, k, v, None, None, ends, end, cos, sin, None, None, None, None, None, q_scale, k_scale, constants=[6, 7, 8, 14, 15], name="GroupQueryAttention of normalised queries", qk_norm_epsilon=1e-3,
+        results=3, expected=by_hand, **grouped)
+
 # Axes that keep their size.
 image = floats(1, 2, 3, 2)
 for nearest in ("ceil", "round_prefer_floor"):

@@ -10,6 +10,7 @@
 #include <algorithm>
 #include <cstring>
 
+#include "ir/spilled.h"
 #include "ir/structural.h"
 #include "ir/symbols.h"
 #include "ir/tir.h"
@@ -154,12 +155,13 @@ class FoldConstant : public BodyRewriter {
       extent[size_t(i)] = x.shape()[size_t(axis)];
       step[size_t(i)] = stride[size_t(axis)];
     }
-    NDArray out = NDArray::empty(extent, x.dtype());
+    SpilledTensor out(extent, x.dtype());
     const size_t bytes = size_t(x.dtype().bytes());
     const char* from = x.as_ptr<char>();
-    char* to = out.as_ptr<char>();
+    char* to = out.tensor().as_ptr<char>();
     int64_t source = 0;
-    for (int64_t k = 0, size = out.size(); k < size; ++k, to += bytes) {
+    for (int64_t k = 0, size = x.size(); k < size; ++k, to += bytes) {
+      out.written_until(to);
       std::memcpy(to, from + size_t(source) * bytes, bytes);
       for (int64_t i = n - 1; i >= 0; --i) {
         source += step[size_t(i)];
@@ -168,7 +170,7 @@ class FoldConstant : public BodyRewriter {
         at[size_t(i)] = 0;
       }
     }
-    return out;
+    return out.tensor();
   }
 
   /// A tensor of plain axes in another order and in blocks; what fills up the last block is 0.
@@ -184,7 +186,7 @@ class FoldConstant : public BodyRewriter {
     const std::vector<int64_t> steps = target->steps();
     for (size_t i = 0; i < shape.size(); ++i)
       axes.push_back({from.find(target->axes[i].letter), steps[i], shape[i]});
-    NDArray out = NDArray::zeros(shape, x.dtype());
+    SpilledTensor out(shape, x.dtype());
     switch (x.dtype().bytes()) {
       case 1:
         copy_axes<uint8_t>(x, out, axes, stride);
@@ -201,7 +203,7 @@ class FoldConstant : public BodyRewriter {
       default:
         return std::nullopt;
     }
-    return out;
+    return out.tensor();
   }
   /// An axis of a tensor in another layout.
   struct Axis {
@@ -211,16 +213,17 @@ class FoldConstant : public BodyRewriter {
   /// Element by element in the order of the result, whose last two axes are the inner loops; `stride` is that
   /// of the plain axes. What lies outside of x stays.
   template <class T>
-  static void copy_axes(const NDArray& x, const NDArray& out, const std::vector<Axis>& axes,
+  static void copy_axes(const NDArray& x, SpilledTensor& out, const std::vector<Axis>& axes,
                         const std::vector<int64_t>& stride) {
     const T* const source = x.as_ptr<T>();
-    T* target = out.as_ptr<T>();
+    T* target = out.tensor().as_ptr<T>();
     const Axis last = axes.back(), next = axes.size() > 1 ? axes[axes.size() - 2] : Axis{0, 0, 1};
     const int64_t size = x.shape()[last.letter], step = stride[last.letter] * last.block;
     const size_t outer = axes.size() - std::min<size_t>(axes.size(), 2);
     std::vector<int64_t> index(axes.size(), 0), at(stride.size(), 0);
-    for (int64_t blocks = out.size() / std::max<int64_t>(1, last.extent * next.extent); blocks > 0;
+    for (int64_t blocks = out.tensor().size() / std::max<int64_t>(1, last.extent * next.extent); blocks > 0;
          --blocks) {
+      out.written_until(target);
       bool inside = true;
       int64_t offset = 0;
       for (size_t i = 0; i < at.size(); ++i) {
