@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Networks on bytes and 16-bit floats, interleaved with ONNX Runtime and OpenVINO at the same precision.
 
-    bench/precision.py --tenon TENON --models build/bench/models [NAME…]
+    bench/precision.py --tenon TENON --models build/bench/models [--rounds N] [--slot SECONDS] [--forms qdq bf16 --] [NAME…]
 
 Of each float model NAME.onnx a QDQ model (static, per channel, from ONNX Runtime's quantiser) and a float16 model are
 written beside it, once. Rows: f32; QDQ; bf16 (Tenon: --precision bf16, OpenVINO: its precision hint, ONNX Runtime has
@@ -24,6 +24,7 @@ from inputs import dims_arguments, inputs_of
 
 DEFAULT = ["resnet50", "mobilenet_v2"]
 ROUNDS, SLOT_SECONDS, CALIBRATION_SAMPLES = 12, 0.3, 2
+FORMS = ["f32", "qdq", "bf16", "f16"]
 QDQ_OPSET = 13  # before 13, DequantizeLinear has no axis
 
 
@@ -87,7 +88,7 @@ def error_of(got, want):
     return (difference / max(sum(float(np.sum(np.float64(w) ** 2)) for w in want), 1e-300)) ** 0.5
 
 
-def time_form(o, path, words, modes, scratch, reference, contenders):
+def time_form(o, rounds, path, words, modes, scratch, reference, contenders):
     """Label → smallest time in ms and error of each contender that takes the model."""
     feed = inputs_of(path)
     inputs, artifact = scratch / "inputs.npz", scratch / "model.so"
@@ -110,9 +111,9 @@ def time_form(o, path, words, modes, scratch, reference, contenders):
         reference = got if reference is None and label == "onnxruntime" else reference
         rows[label] = [float("inf"), got]
         running.append((label, contender))
-    for i in range(o.rounds):
+    for i in range(rounds):
         for label, contender in running[i % len(running):] + running[: i % len(running)]:
-            rows[label][0] = min(rows[label][0], contender.ask("slot", seconds=SLOT_SECONDS, wake=True)["slot"][1])
+            rows[label][0] = min(rows[label][0], contender.ask("slot", seconds=o.slot, wake=True)["slot"][1])
     for _, contender in running:
         contender.ask("close")
     return {label: (ms, error_of(got, reference)) for label, (ms, got) in rows.items()}, reference
@@ -123,6 +124,8 @@ def main():
     parser.add_argument("--tenon", required=True)
     parser.add_argument("--models", type=pathlib.Path, required=True)
     parser.add_argument("--rounds", type=int, default=ROUNDS)
+    parser.add_argument("--slot", type=float, default=SLOT_SECONDS, help="seconds of a contender's turn")
+    parser.add_argument("--forms", nargs="+", choices=FORMS, default=FORMS)
     parser.add_argument("names", nargs="*", default=DEFAULT)
     o = parser.parse_args()
     contenders = {}
@@ -131,10 +134,15 @@ def main():
         for name in o.names:
             reference = None
             for precision, (path, words, *modes) in forms_of(o.models / f"{name}.onnx").items():
+                if precision not in o.forms and precision != "f32":  # which the errors are relative to
+                    continue
+                rounds = o.rounds if precision in o.forms else 0
                 try:
-                    rows, reference = time_form(o, path, words, modes, pathlib.Path(folder), reference, contenders)
+                    rows, reference = time_form(o, rounds, path, words, modes, pathlib.Path(folder), reference, contenders)
                 except subprocess.CalledProcessError:  # Tenon has said why
                     print(f"{name:<16} {precision:<5} is not compiled", flush=True)
+                    continue
+                if not rounds:
                     continue
                 cells = "".join(f"{rows[k][0]:9.2f} {rows[k][1]:7.2%} " if k in rows else f"{'–':>9} {'–':>7} " for k in ("tenon", "onnxruntime", "openvino"))
                 peers = [ms for label, (ms, _) in rows.items() if label != "tenon"]

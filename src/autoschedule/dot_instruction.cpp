@@ -193,7 +193,7 @@ RuleOutcome pad_groups(Draft& draft, Operands& o) {
   const int64_t group = o.plan.form.group;
   if (o.facts.extent[size_t(o.plan.sum)] % group == 0) return RuleOutcome::applied;
   for (const Access& l : o.facts.loads)
-    if (!cost::worth_groups(o.facts, l)) return RuleOutcome::copy_costs;
+    if (!cost::worth_filling(o.facts, l, o.plan.sum)) return RuleOutcome::copy_costs;
   std::vector<int64_t> multiples(o.facts.extent.size(), 1);
   multiples[size_t(o.plan.sum)] = group;
   const std::vector<BlockRV> before = draft.schedule.blocks();

@@ -37,6 +37,7 @@ constexpr double kNearReads = 16, kFarReads = 64;
 /// Reads of each element that pay for moving it one by one; bytes are widened twice without their
 /// instruction.
 constexpr int64_t kFloatGroupReads = 96, kByteGroupReads = 32;
+constexpr double kFilledReads = 16;  ///< of each element, for a copy whose rows are moved as vectors
 constexpr int64_t kSymbolicExtent = 64, kSymbolicDimension = 1 << 12;
 
 // ---------------------------------------------------------------- padded rows
@@ -179,6 +180,12 @@ bool worth_copy(const Nest& nest, const Access& operand, const Tile& tile) {
     const int64_t step = o.step(tile.vector, tile.lanes);
     return &o == &operand || (step >= 0 && step <= 1);
   });
+}
+
+bool worth_filling(const Nest& nest, const Access& operand, int sum) {
+  if (operand.stride[size_t(sum)] != 1) return worth_groups(nest, operand);
+  const int64_t instances = nest.instances(false);
+  return instances != kUnknown && double(instances) >= kFilledReads * elements_met(nest, operand);
 }
 
 bool worth_groups(const Nest& nest, const Access& operand) {

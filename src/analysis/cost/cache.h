@@ -31,6 +31,8 @@ bool worth_panels(const Nest& nest, const Access& operand, const Tile& tile, con
 bool worth_copy(const Nest& nest, const Access& operand, const Tile& tile);
 /// The same of a copy in groups for a dot instruction.
 bool worth_groups(const Nest& nest, const Access& operand);
+/// The same of one that keeps its order and is only filled up to whole groups along `sum`.
+bool worth_filling(const Nest& nest, const Access& operand, int sum);
 
 /// Padded rows that a window walks, made a block at a time where they are read.
 struct PaddedRows {

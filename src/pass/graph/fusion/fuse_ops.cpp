@@ -5,8 +5,9 @@
 //   after    lv2 = fused_conv2d_add_relu(x, w, b)          with that function in the module, "primitive" = 1
 //
 // Needs: types inferred, dead code gone. Keeps: normal form, the value of every variable that is left, order
-// of impure calls. Works inside branches and loop bodies; what surrounds an If or While fuses across it.
-// Reports why (explain_fusion).
+// of impure calls. A group that only widens its value at its end leaves that to the one kernel that reads it
+// element by element: bytes pass through memory as bytes. Works inside branches and loop bodies; what
+// surrounds an If or While fuses across it. Reports why (explain_fusion).
 #include "pass/graph/fusion/fusion.h"
 
 #include <algorithm>
