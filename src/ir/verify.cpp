@@ -17,26 +17,6 @@
 
 namespace tenon {
 
-int nesting_of(const ObjectRef& root) {
-  int nodes = 0;
-  post_order(root, [&](const ObjectRef&) { ++nodes; });
-  if (nodes <= kMaxNesting) return nodes;  // at most
-  std::unordered_map<const Object*, int> height;
-  int deepest = 0;
-  post_order(root, [&](const ObjectRef& n) {
-    int h = 0;
-    for (const ObjectRef& c : children(n)) {
-      auto it = height.find(c.get());
-      if (it != height.end()) h = std::max(h, it->second);
-    }
-    const bool counts = n.is<tir::StmtNode>() || n.is<tir::PrimExprNode>() || n.is<graph::ExprNode>() ||
-                        n.is<graph::TypeNode>();
-    height[n.get()] = h + (counts ? 1 : 0);
-    deepest = std::max(deepest, h + (counts ? 1 : 0));
-  });
-  return deepest;
-}
-
 namespace {
 using namespace tir;
 

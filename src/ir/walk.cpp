@@ -7,6 +7,7 @@
 #include <unordered_set>
 
 #include "ir/tir.h"
+#include "ir/verify_impl.h"
 
 namespace tenon {
 namespace {
@@ -176,6 +177,12 @@ ObjectRef rebuild(const Object* o, const Memo& memo) {
   return keep;
 }
 
+/// Visitors recurse into it.
+bool nests(uint32_t type) {
+  return is_type_index<tir::StmtNode>(type) || is_type_index<tir::PrimExprNode>(type) ||
+         is_type_index<graph::ExprNode>(type) || is_type_index<graph::TypeNode>(type);
+}
+
 struct Frame {
   const Object* node;
   bool entered;
@@ -219,6 +226,39 @@ void pre_order(const ObjectRef& root, FunctionRef<bool(const ObjectRef&)> f) {
     below.clear();
     push_below(node, below);
     for (size_t i = below.size(); i-- > 0;) stack.push_back(below[i]);
+  }
+}
+
+int nesting_of(const ObjectRef& root) {
+  struct Chain {
+    const Object* node;
+    size_t below;  ///< what is left to look at: the objects from here on
+    uint32_t longest;
+  };
+  if (!root) return 0;
+  NodeTable known;  // of objects that may be met again
+  std::vector<const Object*> below;
+  std::vector<Chain> stack{{root.get(), 0, 0}};
+  push_below(root.get(), below);
+  for (;;) {
+    Chain& top = stack.back();
+    if (below.size() > top.below) {
+      const Object* next = below.back();
+      below.pop_back();
+      const uint32_t length = shared(next) ? known.find(next) : NodeTable::kNone;
+      if (length != NodeTable::kNone) {
+        top.longest = std::max(top.longest, length);
+      } else {
+        stack.push_back({next, below.size(), 0});
+        push_below(next, below);
+      }
+      continue;
+    }
+    const uint32_t length = top.longest + (nests(top.node->type_index) ? 1 : 0);
+    if (shared(top.node)) known.insert(top.node, length);
+    stack.pop_back();
+    if (stack.empty()) return int(length);
+    stack.back().longest = std::max(stack.back().longest, length);
   }
 }
 
