@@ -87,17 +87,23 @@ int transposed(const Facts& f) {
   return out;
 }
 
-/// A transposition in tiles that fit the first cache. Symbolic columns that all accesses walk as one are one:
-/// those of narrow images fill no vectors.
-void tile_transposition(Schedule& s, const Facts& f, int other, const Target& target) {
+/// Where the axes begin, behind the first `least`, that all accesses walk as one and of which only that one
+/// is sure to be long: those of symbolic size at the end.
+size_t symbolic_run_from(const Facts& f, size_t least) {
   size_t from = f.extent.size() - 1;
   auto joined = [&](size_t i) {
-    return f.extent[i + 1] == kUnknown && !f.in_value[i] && !f.in_value[i + 1] &&
-           walks_as_one(f, f.write, i) && std::all_of(f.loads.begin(), f.loads.end(), [&](const Access& l) {
-             return walks_as_one(f, l, i);
-           });
+    auto walks = [&](const Access& a) { return walks_as_one(f, a, i); };
+    return f.extent[i + 1] == kUnknown && !f.in_value[i] && !f.in_value[i + 1] && walks(f.write) &&
+           std::all_of(f.loads.begin(), f.loads.end(), walks);
   };
-  while (from > size_t(other) + 1 && joined(from - 1)) --from;
+  while (from > least && joined(from - 1)) --from;
+  return from;
+}
+
+/// A transposition in tiles that fit the first cache. Columns of symbolic size are one run: those of narrow
+/// images fill no vectors.
+void tile_transposition(Schedule& s, const Facts& f, int other, const Target& target) {
+  const size_t from = symbolic_run_from(f, size_t(other) + 1);
   if (from + 1 < f.extent.size()) s.fuse_iterators(f.id, int(from), int(f.extent.size() - from));
   const std::vector<LoopRV> loops = s.get_loops(f.id);
   const std::vector<LoopRV> rows = s.split(loops[size_t(other)], {-1, kTransposeTile});
@@ -164,6 +170,10 @@ RuleOutcome elementwise(Draft& draft, const Site& site) {
   if (panel >= kMinLanes)
     if (const int64_t in_panel = pick_lanes(panel, cost::lanes_for(f, draft.target)); panel % in_panel == 0)
       lanes = in_panel;
+  if (const size_t run = symbolic_run_from(f, 0); lanes == 1 && run + 1 < n) {
+    s.fuse_iterators(f.id, int(run), int(n - run));
+    return elementwise(draft, {f.id, facts_of(s, f.id)});
+  }
   const std::vector<LoopRV> loops = s.get_loops(f.id);
   std::vector<LoopRV> head(loops.begin(), loops.begin() + std::ptrdiff_t(from));
   const LoopRV inner = s.fuse({loops.begin() + std::ptrdiff_t(from), loops.end()});
