@@ -178,6 +178,21 @@ TEST(SymbolicRows, OfNarrowImagesAreOneRunOfColumns) {
   }
 }
 
+TEST(SymbolicRows, OfNarrowImagesInBlocksOfChannelsAreOneRun) {
+  const tir::VarRef batch = tir::var("batch"), height = tir::var("height"), width = tir::var("width");
+  Tensor x = te::placeholder({batch, 32, height, width}, f32, "X");
+  Tensor y = te::compute(
+      {batch, 2, height, width, 16}, [&](const Vars& v) { return x({v[0], v[1] * 16 + v[4], v[2], v[3]}); },
+      "Y");
+  const Program p{"blocked", te::create_prim_func({x, y}), {}};
+  const tir::PrimFunc f = default_schedule(p.function, target_of({512, 32}));
+  EXPECT_NE(print(f).find("(height * width + 15) // 16"), std::string::npos) << print(f);
+  for (const auto& [h, w] : {std::pair<int64_t, int64_t>{4, 4}, {1, 1}, {3, 17}, {5, 7}, {0, 5}, {16, 16}}) {
+    const std::map<std::string, int64_t> sizes{{"batch", 2}, {"height", h}, {"width", w}};
+    ASSERT_TRUE(same(run(p.function, sizes), run(f, sizes))) << h << "x" << w << "\n" << print(f);
+  }
+}
+
 TEST(SymbolicRows, OfHeadsSideBySideAreVectors) {
   // Y[r, c]: row r of the sequence, head c // 8; the heads lie across memory.
   const tir::VarRef heads = tir::var("heads"), sequence = tir::var("sequence");
