@@ -408,7 +408,7 @@ def times_page(rows, names):
              f"{len(timed)} float32 models are timed on one thread against ONNX Runtime, runs alternating in one process, the best of each: {mean(peer):.2f} of its time",
              f"(geometric mean over models and sizes). {sum(p > ALLOWED_TIME for p in peer)} of {len(peer)} take more than {ALLOWED_TIME} times its time. One artifact for free sizes takes "
              f"{mean(free):.2f} times", f"what an artifact for the size takes; {sum(f > ALLOWED_FREE for f in free)} of {len(free)} take more than {ALLOWED_FREE}. Most models are small: "
-             "below about 0.05 ms the cost of a call is in every figure.", "",
+             "below about 0.05 ms the cost of a call is in every figure. [Status](status.md) has figures of free sizes measured since.", "",
              "A cell has the times over ONNX Runtime's at each size; behind a stroke, those of free sizes over an artifact for the size.", "",
              "| architecture | ONNX Runtime, ms | " + " | ".join(TIMED) + " | compiling, s |", "|---" * (3 + len(TIMED)) + "|"]
     for n in names:

@@ -87,23 +87,32 @@ int transposed(const Facts& f) {
   return out;
 }
 
-/// A transposition in tiles that fit the first cache. Symbolic columns that all accesses walk as one are one:
-/// those of narrow images fill no vectors.
-void tile_transposition(Schedule& s, const Facts& f, int other, const Target& target) {
-  size_t from = f.extent.size() - 1;
+/// The first of the axes from `least` to `last` that all accesses walk as one, where those behind it are of
+/// symbolic size.
+size_t symbolic_run_from(const Facts& f, size_t least, size_t last) {
+  size_t from = last;
   auto joined = [&](size_t i) {
-    return f.extent[i + 1] == kUnknown && !f.in_value[i] && !f.in_value[i + 1] &&
-           walks_as_one(f, f.write, i) && std::all_of(f.loads.begin(), f.loads.end(), [&](const Access& l) {
-             return walks_as_one(f, l, i);
-           });
+    auto walks = [&](const Access& a) { return walks_as_one(f, a, i); };
+    return f.extent[i + 1] == kUnknown && !f.in_value[i] && !f.in_value[i + 1] && walks(f.write) &&
+           std::all_of(f.loads.begin(), f.loads.end(), walks);
   };
-  while (from > size_t(other) + 1 && joined(from - 1)) --from;
-  if (from + 1 < f.extent.size()) s.fuse_iterators(f.id, int(from), int(f.extent.size() - from));
+  while (from > least && joined(from - 1)) --from;
+  return from;
+}
+
+/// A transposition in tiles that fit the first cache. Rows, and columns, of symbolic size are one run: those
+/// of narrow images fill no tiles.
+void tile_transposition(Schedule& s, const Facts& f, size_t other, const Target& target) {
+  const size_t last = f.extent.size() - 1, columns_from = symbolic_run_from(f, other + 1, last),
+               rows_from = symbolic_run_from(f, 0, other);
+  if (columns_from < last) s.fuse_iterators(f.id, int(columns_from), int(last - columns_from + 1));
+  if (rows_from < other) s.fuse_iterators(f.id, int(rows_from), int(other - rows_from + 1));
+  other = rows_from;
   const std::vector<LoopRV> loops = s.get_loops(f.id);
-  const std::vector<LoopRV> rows = s.split(loops[size_t(other)], {-1, kTransposeTile});
+  const std::vector<LoopRV> rows = s.split(loops[other], {-1, kTransposeTile});
   const std::vector<LoopRV> columns = s.split(loops.back(), {-1, kTransposeTile});
   std::vector<LoopRV> outer(loops.begin(), loops.end() - 1);
-  outer[size_t(other)] = rows[0];
+  outer[other] = rows[0];
   outer.push_back(columns[0]);
   std::vector<LoopRV> order = outer;
   order.insert(order.end(), {rows[1], columns[1]});
@@ -151,7 +160,7 @@ RuleOutcome elementwise(Draft& draft, const Site& site) {
   if (f.extent.empty()) return RuleOutcome::applied;
   Schedule& s = draft.schedule;
   if (const int other = transposed(f); other >= 0) {
-    tile_transposition(s, f, other, draft.target);
+    tile_transposition(s, f, size_t(other), draft.target);
     return RuleOutcome::applied;
   }
   const size_t n = f.extent.size();
@@ -164,6 +173,10 @@ RuleOutcome elementwise(Draft& draft, const Site& site) {
   if (panel >= kMinLanes)
     if (const int64_t in_panel = pick_lanes(panel, cost::lanes_for(f, draft.target)); panel % in_panel == 0)
       lanes = in_panel;
+  if (const size_t run = symbolic_run_from(f, 0, n - 1); lanes == 1 && run + 1 < n) {
+    s.fuse_iterators(f.id, int(run), int(n - run));
+    return elementwise(draft, {f.id, facts_of(s, f.id)});
+  }
   const std::vector<LoopRV> loops = s.get_loops(f.id);
   std::vector<LoopRV> head(loops.begin(), loops.begin() + std::ptrdiff_t(from));
   const LoopRV inner = s.fuse({loops.begin() + std::ptrdiff_t(from), loops.end()});

@@ -10,7 +10,7 @@ namespace {
 /// What a recording costs (fresh pages for all intermediate tensors) is worth so many replays.
 constexpr int64_t kWorthIt = 32;
 
-/// So many kernels and builtins are followed.
+/// So many steps are followed.
 constexpr size_t kLongest = 100000;
 
 /// What a register holds, or a tensor of the arena.
@@ -23,11 +23,11 @@ class Follower {
       : e_(e), path_(path), registers_(size_t(f.num_registers)) {}
 
   bool step(const Step& s) {
+    if (++steps_ > kLongest) return false;
     if (s.kind == Step::Goto) return true;
     if (s.kind == Step::If) return is_fixed(s.args[0]);
     path_.push_back({&s});
-    return path_.size() < kLongest &&
-           (s.kind == Step::Kernel ? kernel(s) : s.kind == Step::Builtin && builtin(s));
+    return s.kind == Step::Kernel ? kernel(s) : s.kind == Step::Builtin && builtin(s);
   }
 
  private:
@@ -126,6 +126,7 @@ class Follower {
   }
 
   const Executable& e_;
+  size_t steps_ = 0;
   std::vector<PathStep>& path_;
   std::vector<Register> registers_;
   std::vector<Range> fixed_;  ///< of the arena: bytes that are now the same for all inputs of equal shapes
