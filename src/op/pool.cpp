@@ -7,6 +7,7 @@
 #include "base/define_type.h"
 #include "op/family.h"
 #include "op/letters.h"
+#include "op/pool.h"
 
 namespace tenon::op {
 namespace {
@@ -112,6 +113,16 @@ PrimExpr root(const PrimExpr& x, double p) {
   return tir::pow(x, constant(x.dtype(), 1 / p));
 }
 
+/// Elements that windows of spatial axis i reach beyond the end of the image.
+PrimExpr width_behind(const Window& w, size_t i, size_t n, const PrimExpr& size, const PrimExpr& places,
+                      bool ceil_mode) {
+  const PrimExpr end = w.pads[i + n];
+  if (!ceil_mode) return end;
+  const PrimExpr reach =
+      (places - 1) * PrimExpr(w.strides[i]) + PrimExpr((w.size[i] - 1) * w.dilation[i] + 1);
+  return simplify(tir::max(end, reach - size - PrimExpr(w.pads[i])));
+}
+
 Tensors def_pool(const Call& call, const Tensors& in, size_t n, Kind kind) {
   const auto& a = attrs_of<PoolAttrs>(call);
   const TensorInfo out = output_info(call);
@@ -125,13 +136,7 @@ Tensors def_pool(const Call& call, const Tensors& in, size_t n, Kind kind) {
   bool plain = !a.ceil_mode;  // no window is cut off
   for (size_t i = 0; i < n; ++i) {
     before.set(spatial[i], PrimExpr(w.pads[i]));
-    PrimExpr end = w.pads[i + n];
-    if (a.ceil_mode) {
-      const PrimExpr reach = (out.shape[spatial[i]] - 1) * PrimExpr(w.strides[i]) +
-                             PrimExpr((w.size[i] - 1) * w.dilation[i] + 1);
-      end = simplify(tir::max(end, reach - x.shape()[spatial[i]] - PrimExpr(w.pads[i])));
-    }
-    after.set(spatial[i], end);
+    after.set(spatial[i], width_behind(w, i, n, x.shape()[spatial[i]], out.shape[spatial[i]], a.ceil_mode));
     plain = plain && (a.count_include_pad || (w.pads[i] == 0 && w.pads[i + n] == 0));
   }
   const te::Tensor padded =
@@ -366,6 +371,60 @@ const bool pool_registered = [] {
 }();
 
 }  // namespace
+
+WindowWork window_work(const Call& call, size_t n) {
+  const Window w = window_of(attrs_of<PoolAttrs>(call), n);
+  WindowWork out;
+  int64_t results = 1;  // of the present axis for one of the last
+  for (size_t i = n; i-- > 0;) {
+    out.at_once *= w.size[i];
+    out.by_axes += w.size[i] * results;
+    results *= w.strides[i];
+  }
+  const auto have = shape_of(tensor_arg(call, 0)), made = shape_of(*call.type.as<graph::TensorType>());
+  if (!have || !made) return out;
+  const std::vector<size_t> spatial = *spatial_axes(layout_of(attrs_of<PoolAttrs>(call), n), n);
+  Shape between = *have;
+  int64_t most = 0;
+  for (size_t i = 0; i + 1 < n; ++i) {
+    between.set(spatial[i], (*made)[spatial[i]]);
+    const auto elements = tir::as_int(simplify(product(between)));
+    if (!elements) return out;
+    most = std::max(most, *elements * tensor_arg(call, 0).dtype.bytes());
+  }
+  out.bytes = most;
+  return out;
+}
+
+Tensors define_max_pool_by_axes(const Call& call, const Tensors& in, size_t n) {
+  const auto& a = attrs_of<PoolAttrs>(call);
+  const TensorInfo out = output_info(call);
+  const Window w = window_of(a, n);
+  const std::vector<size_t> spatial = *spatial_axes(layout_of(a, n), n);
+  te::Tensor folded = in[0];
+  for (size_t i = 0; i < n; ++i) {
+    const size_t axis = spatial[i];
+    Shape before, shape = folded.shape();
+    before.resize(shape.size(), PrimExpr(0));
+    Shape after = before;
+    before.set(axis, PrimExpr(w.pads[i]));
+    after.set(axis, width_behind(w, i, n, shape[axis], out.shape[axis], a.ceil_mode));
+    const te::Tensor padded = pad_with(folded, before, after, lowest(folded.dtype()));
+    shape.set(axis, out.shape[axis]);
+    const tir::IterVar k =
+        te::reduce_axis(tir::range(PrimExpr(0), PrimExpr(w.size[i])), fmt::format("r{}", i));
+    folded = te::compute(
+        shape,
+        [&](const Vars& v) {
+          Shape at = indices(v);
+          at.set(axis, v[axis] * PrimExpr(w.strides[i]) + PrimExpr(k->var) * PrimExpr(w.dilation[i]));
+          return te::max(padded(at), {k});
+        },
+        fmt::format("{}_{}", short_name(call), i));
+  }
+  return {cast_to(folded, out.dtype)};
+}
+
 }  // namespace tenon::op
 
 template struct tenon::DefineTypes<tenon::op::AdaptivePoolAttrs, tenon::op::GlobalPoolAttrs>;

@@ -305,6 +305,43 @@ TEST(Strategy, TheFirstOfARowByHeapOrSort) {
   expect_all_alike(results);
 }
 
+TEST(Strategy, MaximaOfLargeWindowsAxisByAxis) {
+  const Target target = record("llvm");
+  auto pool = [](const char* name, const std::vector<int64_t>& x, Array<int64_t> size, Array<int64_t> strides,
+                 bool ceil_mode = false) {
+    Array<PrimExpr> dims;
+    for (int64_t d : x) dims.push_back(PrimExpr(d));
+    const size_t n = size.size();
+    return *op::op_call(name, {var("x", tensor_type(dims, f32))},
+                        op::make_attrs<op::PoolAttrs>([&](op::PoolAttrs& a) {
+                          a.pool_size = size;
+                          a.strides = strides;
+                          a.dilation = n == 2 ? Array<int64_t>{1, 2} : Array<int64_t>{1, 2, 1};
+                          a.padding = n == 2 ? Array<int64_t>{2, 1, 0, 2} : Array<int64_t>{1, 0, 1, 0, 1, 1};
+                          a.ceil_mode = ceil_mode;
+                        }))
+                .as<Call>();
+  };
+  const Call small = pool("nn.max_pool2d", {1, 2, 9, 12}, {3, 3}, {1, 1}),
+             large = pool("nn.max_pool2d", {1, 2, 9, 12}, {5, 5}, {1, 1}),
+             far = pool("nn.max_pool2d", {1, 64, 512, 512}, {5, 5}, {1, 1});
+  EXPECT_EQ(op::select(small, target)->chosen.name, "max_pool2d.at_once");
+  EXPECT_EQ(rejected(*op::select(small, target), "max_pool2d.by_axes")->reason,
+            "6 elements axis by axis times 2 are more than 9 at once");
+  EXPECT_EQ(op::select(large, target)->chosen.name, "max_pool2d.by_axes");
+  EXPECT_EQ(rejected(*op::select(far, target), "max_pool2d.by_axes")->reason,
+            "10 elements axis by axis times 3 are more than 25 at once");
+  for (const bool ceil_mode : {false, true}) {
+    const Call strided = pool("nn.max_pool2d", {2, 3, 9, 12}, {7, 6}, {2, 2}, ceil_mode),
+               deep = pool("nn.max_pool3d", {1, 2, 5, 9, 7}, {3, 3, 3}, {1, 2, 1}, ceil_mode);
+    for (const auto& results : {computed_by_all(strided, {random_array({2, 3, 9, 12})}, target),
+                                computed_by_all(deep, {random_array({1, 2, 5, 9, 7})}, target)}) {
+      EXPECT_EQ(results.size(), 2u);
+      expect_all_alike(results);
+    }
+  }
+}
+
 TEST(Strategy, AUserNamesTheImplementation) {
   Model m;
   const Expr x = m.param("x", {PrimExpr(1), PrimExpr(3), PrimExpr(5), PrimExpr(5)}),
