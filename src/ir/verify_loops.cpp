@@ -137,7 +137,7 @@ class Loops {
       const bool known = min && extent && *extent > 0 && *extent < large && std::abs(*min) < large;
       if (known) vars_[n->loop_var.get()] = {*min, *min + *extent - 1};
       // A loop that may be left need not come to its last iterations.
-      stmt(n->body, always && known && !find_jump(n->body));
+      stmt(n->body, always && known && !jumps_out(n->body, /*next=*/false));
     } else if (const auto* n = s.as<BlockRealize>()) {
       const bool runs = always && n->block && n->predicate && is_one(n->predicate);
       if (runs) iterators(*n);
@@ -162,8 +162,21 @@ class Loops {
   }
 
  private:
+  /// A jump at or below s ends what is around it: not one that a loop inside takes. `next`: one to the next
+  /// iteration of the loop around counts.
+  static bool jumps_out(const Stmt& s, bool next, bool in_loop = false) {
+    if (!s) return false;
+    const Jump jump = jump_of(s);
+    if (jump == Jump::end_of_program) return true;
+    if (jump != Jump::none) return !in_loop && (next || jump == Jump::end_of_loop);
+    const bool inside = in_loop || s.is<For>() || s.is<tir::While>();
+    bool found = false;
+    for (const ObjectRef& c : children(s))
+      found = found || (c.is<StmtNode>() && jumps_out(c.cast<StmtNode>(), next, inside));
+    return found;
+  }
   static bool may_end(const Stmt& s) {
-    bool found = bool(find_jump(s));
+    bool found = jumps_out(s, /*next=*/true);
     pre_order(s, [&](const ObjectRef& o) {
       found = found || o.is<AssertStmt>();
       return !found && (o.is<StmtNode>() || o.is<ArrayObj>());
