@@ -10,6 +10,7 @@
 #include "analysis/region.h"
 #include "base/nearest.h"
 #include "ir/bodies.h"
+#include "ir/calls_out.h"
 #include "ir/parallel.h"
 #include "ir/tir.h"
 #include "pass/graph/lowering/program_trials.h"
@@ -61,7 +62,7 @@ Ref<graph::Function> up_to_call(const Ref<graph::Function>& main, const std::str
     for (const graph::Binding& b : block->bindings) {
       bindings.push_back(b);
       const auto* call = b->value.as<graph::Call>();
-      if (!call || !graph::is_op(b->value, "call_tir")) continue;
+      if (!call || !graph::is_call_tir(b->value)) continue;
       const auto* g = call->args[0].as<graph::GlobalVar>();
       const auto* args = call->args[1].as<graph::Tuple>();
       if (!g || g->name != kernel || !args) continue;
