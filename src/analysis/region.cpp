@@ -5,6 +5,7 @@
 #include <unordered_set>
 
 #include "analysis/analyzer_impl.h"
+#include "ir/calls_out.h"
 
 namespace tenon {
 
@@ -154,7 +155,7 @@ class Detector {
           opaque_ = true;
           return false;
         }
-        if (c->op == "tir.call_extern" || c->op == "tir.call_prim_func") opaque_ = true;
+        if (calls_out(c->op)) opaque_ = true;
       }
       if (const auto* l = n.as<Let>()) {
         lets_[l->var.get()] = inlined(l->value);

@@ -6,6 +6,7 @@
 #include "capi/expressions.h"
 #include "capi/methods.h"
 #include "capi/schedules.h"
+#include "ir/packed_call.h"
 #include "ir/text.h"
 #include "schedule/te/te_schedule.h"
 #include "te/packed.h"
@@ -103,7 +104,7 @@ Any external(const Array<Array<PrimExpr>>& shapes, const Array<TensorRef>& input
       [&](const Array<tir::Buffer>& ins, const Array<tir::Buffer>& outs) -> tir::Stmt {
         const Any made = f(ins, outs);
         if (auto s = made.try_as<tir::Stmt>(); s && *s) return *s;
-        return make<tir::Evaluate>(expr_of(made, name + ": what it does"));
+        return make<tir::Evaluate>(tir::as_statement(expr_of(made, name + ": what it does")));
       },
       name));
 }
@@ -198,7 +199,8 @@ void add_expressions() {
       .add("__call__", {"indices"}, element, "the element at these indices")
       .property(
           "op", [](const TensorRef& t) { return t->op; }, "the operation that makes it")
-      .property("value_index", [](const TensorRef& t) { return t->index; }, "which of its results");
+      .property(
+          "value_index", [](const TensorRef& t) { return t->index; }, "which of its results");
   Methods<te::OperationNode>()
       .property(
           "name", [](const te::Operation& o) { return o->name; }, "a name for people")
@@ -388,7 +390,7 @@ void add_schedules() {
              const Any& readers) -> TensorRef {
             std::vector<te::Operation> list;
             const auto many = readers.try_as<Ref<ArrayObj>>();
-            for (const Any& x : many && *many ? (*many)->items : decltype((*many)->items){readers})
+            for (const Any& x : many&&* many ? (*many)->items : decltype((*many)->items){readers})
               list.push_back(operation_of(x, "te.Schedule.cache_read: a reader"));
             return of(s).cache_read(te::Tensor(t), scope, list);
           },

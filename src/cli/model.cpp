@@ -61,7 +61,7 @@ CLI::Option* add_custom_option(CLI::App& app) {
           "--custom",
           [](const std::vector<std::string>& libraries) {
             for (const std::string& path : libraries)
-              if (!dlopen(path.c_str(), RTLD_NOW | RTLD_LOCAL))
+              if (!dlopen(path.c_str(), RTLD_NOW | RTLD_GLOBAL))
                 throw Error(ErrorKind::io, "T0615", fmt::format("cannot load {}: {}", path, dlerror()), {},
                             "it is a shared library that registers its operators when it is loaded");
           },

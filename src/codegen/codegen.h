@@ -22,6 +22,8 @@ struct ObjectCode {
   std::vector<std::string> objects;
   std::vector<std::string> symbols;  ///< what the objects define, in module order
   std::vector<CodeModule> modules;
+  /// C functions of the process that the objects call, by kernel (codegen/calls.h).
+  std::vector<std::pair<std::string, std::vector<std::string>>> externals;
   double front_ms = 0, library_ms = 0;  ///< processor time of all threads: the generator's, and its library's
 };
 

@@ -9,6 +9,7 @@
 #include <exception>
 #include <set>
 
+#include "codegen/calls.h"
 #include "ir/imported_code.h"
 #include "ir/intrinsic_table.h"
 #include "ir/structural.h"
@@ -73,7 +74,7 @@ bool computes_narrow(const ObjectRef& node) {
 }
 
 /// Why a node is refused, or "".
-std::string refusal(const ObjectRef& node, bool imports) {
+std::string refusal(const ObjectRef& node) {
   for (const RefusedNode& r : kRefusedNodes)
     if (r.is(node)) return fmt::format("{}: {}", r.name, r.why);
   if (const auto* n = node.as<For>()) {
@@ -116,14 +117,6 @@ std::string refusal(const ObjectRef& node, bool imports) {
     if (n->op == "tir.access_ptr") return "`tir.access_ptr`: flatten_buffer makes an address of it";
     if (n->op == "tir.ret" || n->op == "tir.break_loop" || n->op == "tir.continue_loop")
       return fmt::format("`{}`: lower_jumps makes conditions of it", n->op);
-    if (n->op == "tir.call_extern") {
-      const auto* name = n->args.empty() ? nullptr : n->args[0].as<tir::StringImm>();
-      if (!name || !(imports || extern_allowed(name->value)))
-        return fmt::format(
-            "a call of the C function `{}`: kernels call mathematics, and what they import (import_c, "
-            "import_llvm)",
-            name ? name->value : "?");
-    }
   }
   if (computes_narrow(node))
     return fmt::format(
@@ -184,10 +177,9 @@ void check(const std::string& name, const PrimFunc& f, DiagnosticList* problems)
     return;
   }
   std::set<std::string> seen;
-  const bool imports = !imported_code(*f).empty();
   pre_order(f->body, [&](const ObjectRef& node) {
     if (!node) return false;
-    std::string why = refusal(node, imports);
+    std::string why = refusal(node);
     if (!why.empty() && seen.insert(why).second)
       problems->add(Diagnostic{"T0801", "code generation cannot express " + why, where, {}, {}});
     return true;
@@ -243,9 +235,8 @@ std::vector<std::string> unsupported_nodes() {
         "tir.ret, tir.break_loop and tir.continue_loop (lower_jumps removes them)",
         "intrinsics of the groups sync, async copy and matrix fragment",
         "operations on floats of 8 and 16 bits (*_compute_legalize and *_storage_legalize replace them)",
-        "tir.call_extern of anything but C mathematics and imported functions",
-        "integers of widths other than 8, 16, 32, 64", "vectors of pointers",
-        "functions without the kernel signature (buffers, scalars, context)"})
+        "tir.call_packed in parallel loops", "integers of widths other than 8, 16, 32, 64",
+        "vectors of pointers", "functions without the kernel signature (buffers, scalars, context)"})
     out.push_back(other);
   return out;
 }
@@ -288,6 +279,7 @@ std::vector<Kernel> collect_kernels(const IRModule& module) {
     kernels.push_back({f, symbol, {}, nodes});
     bodies.push_back(body);
   }
+  check_calls(module, &problems);
   problems.throw_if_any();
   return kernels;
 }
@@ -300,7 +292,7 @@ std::vector<std::string> imported_functions(const IRModule& module) {
     pre_order(f->body, [&](const ObjectRef& n) {
       const auto* c = n.as<tir::Call>();
       const auto* symbol = c && c->op == "tir.call_extern" ? c->args[0].as<StringImm>() : nullptr;
-      if (symbol && !extern_allowed(symbol->value) &&
+      if (symbol && !tir::is_mathematics(symbol->value) &&
           std::find(out.begin(), out.end(), symbol->value) == out.end())
         out.push_back(symbol->value);
       return true;
@@ -498,17 +490,6 @@ int64_t loop_cost(const For& loop) {
       if (auto n = as_int(*e)) return std::max<int64_t>(1, *n);
   }
   return 1000;
-}
-
-bool extern_allowed(std::string_view symbol) {
-  static const std::set<std::string_view> base = {
-      "exp",   "exp2",  "expm1",     "log",  "log2",   "log10",  "log1p", "sqrt",      "cbrt",
-      "sin",   "cos",   "tan",       "asin", "acos",   "atan",   "sinh",  "cosh",      "tanh",
-      "asinh", "acosh", "atanh",     "erf",  "erfc",   "floor",  "ceil",  "trunc",     "nearbyint",
-      "rint",  "round", "roundeven", "pow",  "atan2",  "fmod",   "hypot", "copysign",  "nextafter",
-      "fabs",  "fmin",  "fmax",      "fma",  "tgamma", "lgamma", "exp10", "remainder", "ldexp"};
-  if (base.count(symbol)) return true;
-  return symbol.size() > 1 && symbol.back() == 'f' && base.count(symbol.substr(0, symbol.size() - 1));
 }
 
 void with_deep_stack(FunctionRef<void()> f) {

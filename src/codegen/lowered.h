@@ -70,9 +70,6 @@ std::optional<int64_t> constant_size(const tir::Buffer& buffer);
 /// "cost_ns" of a parallel loop (nanoseconds per iteration), at least 1.
 int64_t loop_cost(const tir::For& loop);
 
-/// C functions that `tir.call_extern` may name without importing them: mathematics only.
-bool extern_allowed(std::string_view symbol);
-
 /// Runs f on a thread with a large stack: expressions and statements nest as deep as the program says.
 void with_deep_stack(FunctionRef<void()> f);
 

@@ -420,7 +420,8 @@ class GraphInterpreter {
 
   Value call(const graph::Call& n, Environment& env) {
     if (const auto* op = n.op.as<Op>()) {
-      if (op->name == "call_tir" || op->name == "call_tir_inplace" || op->name == "call_dps_packed")
+      if (op->name == "call_tir" || op->name == "call_tir_impure" || op->name == "call_tir_inplace" ||
+          op->name == "call_dps_packed")
         return call_destination(n, *op, env);
       if (op->name == "call_packed" || op->name == "call_pure_packed") {
         std::vector<Value> args;

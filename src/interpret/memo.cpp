@@ -3,6 +3,7 @@
 
 #include <cstring>
 
+#include "ir/calls_out.h"
 #include "ir/structural.h"
 #include "ir/tir.h"
 #include "ir/walk.h"
@@ -73,7 +74,7 @@ std::optional<InterpretMemo::Key> InterpretMemo::key(ObjectRef what, ObjectRef a
       p.hash = structural_hash(f);
       post_order(f->body, [&](const ObjectRef& node) {
         const auto* call = node.as<tir::Call>();
-        p.alone = p.alone && !(call && call->op == "tir.call_prim_func");
+        p.alone = p.alone && !(call && tir::calls_out(call->op));
       });
     }
     if (!p.alone) return std::nullopt;

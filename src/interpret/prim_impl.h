@@ -12,6 +12,7 @@
 #include "interpret/evaluate.h"
 #include "interpret/interpret.h"
 #include "interpret/team.h"
+#include "ir/imported_code.h"
 #include "ir/intrinsic_table.h"
 #include "ir/jumps.h"
 #include "ir/scalable.h"
@@ -72,6 +73,8 @@ class Interpreter {
   /// Arguments by parameter: storages for buffers and handles, lanes for scalars.
   void run(const PrimFunc& f, const std::vector<Storage>& storages, const std::vector<Lanes>& scalars) {
     size_t next_storage = 0, next_scalar = 0;
+    imports_ = f->attrs.contains(import_attribute(ImportedCode::Language::c)) ||
+               f->attrs.contains(import_attribute(ImportedCode::Language::llvm));
     for (const VarRef& p : f->params) {
       if (f->buffer_map.contains(p) || p->dtype.is_handle()) {
         const Storage& s = storages.at(next_storage++);
@@ -277,6 +280,8 @@ class Interpreter {
       call_prim_func(n);
       return Lanes(n.dtype);
     }
+    if (n.op == "tir.call_packed") return call_packed(n);
+    if (n.op == "tir.call_extern") return call_extern(n);
     if (n.op.starts_with("tir.atomic_")) return atomic(n);
     if (n.op.starts_with("tir.mma_")) return fragment(n);
     if (n.op.starts_with("tir.async_")) return async(n);
@@ -301,6 +306,9 @@ class Interpreter {
   Storage pointer(const PrimExpr& e);
   Storage access_pointer(const tir::Call& n);
   void call_prim_func(const tir::Call& n);
+  // foreign_calls.cpp
+  Lanes call_packed(const tir::Call& n);
+  Lanes call_extern(const tir::Call& n);
 
   // ---------------------------------------------------------------- threads (prim_threads.cpp)
   Lanes atomic(const tir::Call& n);
@@ -736,6 +744,7 @@ class Interpreter {
   const InterpretOptions& options_;
   Arithmetic arithmetic_;
   int depth_;
+  bool imports_ = false;  ///< the program brings C functions of its own
   int64_t steps_ = 0;
   Jump jump_ = Jump::none;        ///< under way
   const StmtNode* at_ = nullptr;  ///< the innermost statement that knows where it was written

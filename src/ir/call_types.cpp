@@ -6,6 +6,7 @@
 #include <algorithm>
 
 #include "ir/intrinsic.h"
+#include "ir/packed_call.h"
 #include "ir/scalable.h"
 #include "ir/verify_impl.h"
 
@@ -71,6 +72,41 @@ std::string lanewise_problem(std::string_view name, const Call& n) {
   return all({needs(first.is_float(), "a float"), each(numbers, "numbers"), gives(first)});
 }
 
+/// A result is a number; arguments are what a value of the runtime can hold.
+std::string packed_problem(const Call& n) {
+  const auto* name = n.args.empty() ? nullptr : n.args[0].as<StringImm>();
+  if (!name || name->value.empty() ||
+      name->value.find_first_of(std::string_view("\n\0", 2)) != std::string::npos)
+    return "needs the name of a packed function first";
+  auto number = [](DataType t) {
+    return t.is_scalar() &&
+           ((t.is_integer() && t.bits >= 8) || (t.is_float() && t.bits >= 32) || t.is_bool());
+  };
+  if (!n.dtype.is_void() && !number(n.dtype))
+    return fmt::format("gives a number or nothing, not {}", to_string(n.dtype));
+  for (size_t i = 1; i < n.args.size(); ++i) {
+    const PrimExpr& a = n.args[i];
+    if (const auto* text = a.as<StringImm>()) {
+      if (text->value.find('\0') != std::string::npos) return "cannot be given a text with a zero inside";
+    } else if (!number(a.dtype()) && !a.dtype().is_handle()) {
+      return fmt::format("takes scalars, texts, pointers and tensors, not {}", to_string(a.dtype()));
+    }
+  }
+  return {};
+}
+
+std::string view_problem(const Call& n) {
+  const auto view = tensor_view(PrimExpr(Ref<PrimExprNode>(&n)));
+  DataType t;
+  if (!view || !view->pointer.dtype().is_handle() || !parse_dtype(view->dtype, &t) || t.is_vector() ||
+      t.is_handle() || (t.bits < 8 && !t.is_bool()) || view->access < 1 || view->access > 3)
+    return "needs a pointer, the type of an element of whole bytes, a mask of 1 to 3, sizes and strides";
+  for (size_t i = 3; i < n.args.size(); ++i)
+    if (!n.args[i].dtype().is_integer() || n.args[i].dtype().is_vector())
+      return fmt::format("needs integers as sizes and strides, not {}", to_string(n.args[i].dtype()));
+  return {};
+}
+
 }  // namespace
 
 std::string call_problem(const tir::Call& n) {
@@ -113,6 +149,10 @@ std::string call_problem(const tir::Call& n) {
     if (n.args.empty() || !is_string(n.args[0])) return "needs the name of an intrinsic first";
   } else if (name == "call_extern" || name == "call_prim_func") {
     if (n.args.empty() || !is_string(n.args[0])) return "needs a name first";
+  } else if (name == "call_packed") {
+    return packed_problem(n);
+  } else if (name == "tensor_view") {
+    return view_problem(n);
   } else if (name == "thread_allreduce") {
     if (n.args.size() < 2 || !is_string(n.args[0])) return "needs an operation and a value";
     for (size_t i = 2; i < n.args.size(); ++i)

@@ -4,6 +4,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <set>
 
 #include "base/define_type.h"
 
@@ -36,6 +37,17 @@ std::vector<ImportedCode> imported_code(const IRModule& module) {
       for (ImportedCode& code : imported_code(*f))
         if (std::find(out.begin(), out.end(), code) == out.end()) out.push_back(std::move(code));
   return out;
+}
+
+bool is_mathematics(std::string_view symbol) {
+  static const std::set<std::string_view> base = {
+      "exp",   "exp2",  "expm1",     "log",  "log2",   "log10",  "log1p", "sqrt",      "cbrt",
+      "sin",   "cos",   "tan",       "asin", "acos",   "atan",   "sinh",  "cosh",      "tanh",
+      "asinh", "acosh", "atanh",     "erf",  "erfc",   "floor",  "ceil",  "trunc",     "nearbyint",
+      "rint",  "round", "roundeven", "pow",  "atan2",  "fmod",   "hypot", "copysign",  "nextafter",
+      "fabs",  "fmin",  "fmax",      "fma",  "tgamma", "lgamma", "exp10", "remainder", "ldexp"};
+  if (base.count(symbol)) return true;
+  return symbol.size() > 1 && symbol.back() == 'f' && base.count(symbol.substr(0, symbol.size() - 1));
 }
 
 }  // namespace tenon::tir

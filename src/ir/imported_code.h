@@ -32,6 +32,9 @@ std::vector<ImportedCode> imported_code(const PrimFuncNode& f);
 /// What the programs of a module import, each text once, in order.
 std::vector<ImportedCode> imported_code(const IRModule& module);
 
+/// C functions of mathematics: they have no effect, and code for every target finds them.
+bool is_mathematics(std::string_view symbol);
+
 /// A function of such a text, as an external code generator gives it for a region of a graph function. It
 /// takes pointers to the elements of the region's tensors, then of its results, all in row-major order, then
 /// the values of the region's symbolic sizes, int64 each, in order of appearance. It gives an int32: 0, or

@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "ir/intrinsic_table.h"
-
 #include <cmath>
 #include <limits>
+
+#include "ir/calls_out.h"
+#include "ir/intrinsic_table.h"
 
 namespace tenon::tir {
 namespace {
@@ -87,6 +88,12 @@ constexpr Intrinsic table[] = {
      nullptr},
     {"tir.prefetch", 1, false, false, "hint: the address will be read", nullptr},
     {"tir.call_extern", -1, false, false, "calls a C symbol: first argument StringImm", nullptr},
+    {"tir.call_packed", -1, false, false,
+     "calls a packed function: its name, then scalars, texts, pointers, and tensor_view of buffers", nullptr},
+    {"tir.tensor_view", -1, true, false,
+     "what a packed function is given of a buffer: pointer, type of an element, 1 (read), 2 (written) or 3, "
+     "sizes, strides",
+     nullptr},
     {"tir.call_llvm_intrin", -1, false, false, "an intrinsic of LLVM: its name, then its arguments", nullptr},
     {"tir.call_llvm_pure_intrin", -1, true, false,
      "an intrinsic of LLVM without effect: its name, then its arguments", nullptr},
@@ -165,10 +172,10 @@ IntrinsicGroup group_of(const Intrinsic& i) {
   if (n.starts_with("warp_") || is_any(n, {"storage_sync", "thread_allreduce"})) return IntrinsicGroup::sync;
   if (n.starts_with("kernel_")) return IntrinsicGroup::kernel;
   if (n.starts_with("vector_")) return IntrinsicGroup::vector;
-  if (is_any(n, {"address_of", "access_ptr", "prefetch"})) return IntrinsicGroup::memory;
+  if (is_any(n, {"address_of", "access_ptr", "tensor_view", "prefetch"})) return IntrinsicGroup::memory;
   if (n.starts_with("call_llvm_") ||
-      is_any(n, {"call_extern", "call_prim_func", "ret", "break_loop", "continue_loop", "assume", "undef",
-                 "likely", "if_then_else", "select_rare", "vscale"}))
+      is_any(n, {"call_extern", "call_packed", "call_prim_func", "ret", "break_loop", "continue_loop",
+                 "assume", "undef", "likely", "if_then_else", "select_rare", "vscale"}))
     return IntrinsicGroup::call;
   if (n.starts_with("bitwise_") || n.starts_with("shift_") || is_any(n, {"popcount", "clz", "reinterpret"}))
     return IntrinsicGroup::bit;
@@ -182,7 +189,7 @@ IntrinsicType type_rule(const Intrinsic& i) {
   if (is_any(n, {"if_then_else", "select_rare", "thread_allreduce"}) || n.starts_with("atomic_"))
     return IntrinsicType::second;
   if (n.starts_with("warp_shuffle")) return IntrinsicType::first;
-  if (is_any(n, {"address_of", "access_ptr", "kernel_buffer"})) return IntrinsicType::handle;
+  if (is_any(n, {"address_of", "access_ptr", "tensor_view", "kernel_buffer"})) return IntrinsicType::handle;
   if (is_any(n, {"break_loop", "continue_loop"})) return IntrinsicType::none;
   switch (group_of(i)) {
     case IntrinsicGroup::vector:
@@ -243,7 +250,7 @@ std::string_view lowering_of(const Intrinsic& i, std::string_view target) {
     case IntrinsicGroup::call:
       if (is_any(i.name, {"tir.ret", "tir.break_loop", "tir.continue_loop"})) return "a condition";
       if (i.name.starts_with("tir.call_llvm_")) return llvm ? "intrinsic of LLVM" : "";
-      return i.name == "tir.call_extern" || i.name == "tir.call_prim_func" ? (gpu ? "" : "call") : "in place";
+      return calls_out(i.name) ? (gpu ? "" : "call") : "in place";
     case IntrinsicGroup::kernel:
       return gpu ? "" : "the kernel's arguments";
     case IntrinsicGroup::atomic:
@@ -258,6 +265,10 @@ std::string_view lowering_of(const Intrinsic& i, std::string_view target) {
       return {};
   }
   return {};
+}
+
+bool calls_out(std::string_view op) {
+  return is_any(op, {"tir.call_extern", "tir.call_packed", "tir.call_prim_func"});
 }
 
 const Intrinsic* find_intrinsic(std::string_view name) {

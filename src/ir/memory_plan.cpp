@@ -7,6 +7,7 @@
 #include <limits>
 
 #include "ir/bodies.h"
+#include "ir/calls_out.h"
 #include "ir/op.h"
 
 namespace tenon::graph {
@@ -132,7 +133,7 @@ PlannedBindings planned_bindings(const Function& function) {
   PlannedBindings out;
   for_each_binding(function.body, [&](const Binding& b) {
     const Expr value = b->value;
-    if (const auto call = value.cast<Call>(); call && is_op(value, "call_tir"))
+    if (const auto call = value.cast<Call>(); call && is_call_tir(value))
       out.calls.emplace_back(b->var, call);
     if (const auto loop = value.cast<While>()) out.loops.emplace_back(b->var, loop);
   });

@@ -7,6 +7,8 @@
 #include <map>
 #include <mutex>
 
+#include "ir/calls_out.h"
+
 namespace tenon::graph {
 namespace {
 struct Table {
@@ -72,6 +74,10 @@ const Op* op_of(const Expr& call) {
 bool is_op(const Expr& e, std::string_view name) {
   const Op* op = e.is<Call>() ? op_of(e) : e.as<Op>();
   return op && op->name == name;
+}
+
+bool is_call_tir(const Expr& e) {
+  return e.is<Call>() && (is_op(e, "call_tir") || is_op(e, "call_tir_impure"));
 }
 
 Expr call_tir(const Expr& function, Array<Expr> args, Array<Type> outputs, Array<PrimExpr> symbolic) {

@@ -167,8 +167,7 @@ Expr Converter::op_call(const Ref<Op>& op, const SpelledOp* spelled, const Ast* 
         if (f.name == name) return &f;
     return nullptr;
   };
-  const bool tells_types =
-      op->name == "call_tir" || op->name == "call_dps_packed" || op->name == "call_tir_inplace";
+  const bool tells_types = op->name.starts_with("call_tir") || op->name == "call_dps_packed";
   const bool packed =
       op->name == "call_packed" || op->name == "call_pure_packed" || op->name == "call_dps_packed";
   auto operand = [&](const Ast* x, size_t i) -> Expr {

@@ -147,6 +147,13 @@ class Converter {
   int64_t access_mask(const Ast* mask);
   Value access_ptr(const tir::Buffer& b, const Ast* a);
   Value foreign_call(const tir::Intrinsic& known, const Ast* a);
+  // parse_packed.cpp
+  Value packed_call(const Ast* a);
+  Value view_call(const Ast* a);
+  PrimExpr region_view(const Ast* a, int64_t access);
+  bool is_region(const Ast* a) const;  ///< a buffer, or a subscript with a range
+  PrimExpr array_object(const Ast* a);
+  PrimExpr evaluated(const Ast* a);
   Value fixed_point_product(const std::string& f, const Ast* a);
   /// A bare number in the type that its place wants; T0204 where it does not fit.
   PrimExpr retyped(const Value& number, DataType t, const Ast* at);

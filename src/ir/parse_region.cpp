@@ -114,8 +114,20 @@ class Regions {
   }
   void loads(const PrimExpr& e) {
     if (!e) return;
-    post_order(e, [&](const ObjectRef& n) {
+    pre_order(e, [&](const ObjectRef& n) {
       if (const auto* l = n.as<BufferLoad>()) add(reads, l->buffer, points(l->indices));
+      const auto* c = n.as<tir::Call>();
+      const auto* first = c && c->op == "tir.access_ptr" ? c->args[0].as<BufferLoad>() : nullptr;
+      if (!first) return true;
+      // A pointer reaches what its range says, in no order that is known here.
+      const Array<Range> all = first->buffer->shape.map(
+          [](const PrimExpr& d) { return range(PrimExpr::int_imm(0, d.dtype()), d); });
+      const int64_t how = as_int(c->args[3]).value_or(3);
+      if (how & 1) add(reads, first->buffer, all);
+      if (how & 2) add(writes, first->buffer, all);
+      loads(c->args[1]);
+      loads(c->args[2]);
+      return false;
     });
   }
   std::optional<Affine> affine(const PrimExpr& e) const {

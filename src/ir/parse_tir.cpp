@@ -158,7 +158,7 @@ bool Converter::directive(const AstStmt* s, BlockParts* parts, std::vector<Item>
   }
   if (p == "T.evaluate") {
     only(c, 1, {"value"});
-    out.push_back({with_origin(make<Evaluate>(expr(need(c, 0, "value"))), origin(s)), {}});
+    out.push_back({with_origin(make<Evaluate>(evaluated(need(c, 0, "value"))), origin(s)), {}});
     return true;
   }
   if (p == "T.prefetch") {
@@ -314,7 +314,7 @@ std::string Converter::message_of(const Ast* a) {
 }
 
 void Converter::statement(const AstStmt* s, BlockParts* parts, std::vector<Item>& out) {
-  auto evaluated = [&](const PrimExpr& e) { out.push_back({with_origin(make<Evaluate>(e), origin(s)), {}}); };
+  auto evaluate = [&](const PrimExpr& e) { out.push_back({with_origin(make<Evaluate>(e), origin(s)), {}}); };
   switch (s->kind) {
     case StmtKind::pass:
     case StmtKind::failed:
@@ -322,12 +322,12 @@ void Converter::statement(const AstStmt* s, BlockParts* parts, std::vector<Item>
     case StmtKind::expr: {
       if (is_docstring(s)) return;
       if (const std::string word = path(s->value); word == "break" || word == "continue") {
-        return evaluated(tir::call({}, "tir." + word + "_loop", {}));
+        return evaluate(tir::call({}, "tir." + word + "_loop", {}));
       }
       if (s->value->kind != ExprKind::call) fail("T0239", "this expression does nothing", s->value);
       if (is_captured_call(s->value)) return captured_statement(s->value, parts, out);
       if (directive(s, parts, out)) return;
-      return evaluated(expr(s->value));
+      return evaluate(evaluated(s->value));
     }
     case StmtKind::assign:
       return assignment(s, parts, out);
@@ -359,7 +359,7 @@ void Converter::statement(const AstStmt* s, BlockParts* parts, std::vector<Item>
     }
     case StmtKind::return_:
       // Without a value it is that of success.
-      return evaluated(tir::call(
+      return evaluate(tir::call(
           {}, "tir.ret", {s->value && !is_none(s->value) ? expr(s->value) : PrimExpr::int_imm(0, i32)}));
     default:
       fail("T0239", "this statement has no meaning in a tensor program", span(s));

@@ -460,6 +460,8 @@ Value Converter::call(const Ast* a) {
     for (size_t i = first + 1; i < n; ++i) args.push_back(expr(arg(i)));
     return {tir::call(t, f == "call_prim_func" ? "tir.call_prim_func" : "tir.call_extern", args)};
   }
+  if (f == "tvm_call_packed" && n > 0 && arg(0)->kind == ExprKind::string) return packed_call(a);
+  if (f == "tensor_view") return view_call(a);
   if (f == "reinterpret") {
     const bool type_first = n == 2 && arg(0)->kind == ExprKind::string;
     const DataType t = dtype_of(type_first ? arg(0) : need(a, 1, "dtype"));

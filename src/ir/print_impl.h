@@ -91,6 +91,7 @@ class Printer {
   void binary(const PrimExpr& a, const PrimExpr& b, std::string_view op, int level, int precedence,
               bool compare = false);
   void function_call(const tir::Call& c);
+  bool view(const tir::Call& c);
   void subscript(const Array<PrimExpr>& indices);
   void variable(const tir::Var* v);
   std::string producer_name(const tir::DataProducer& p);

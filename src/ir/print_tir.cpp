@@ -7,6 +7,7 @@
 #include <cmath>
 
 #include "ir/intrinsic.h"
+#include "ir/packed_call.h"
 #include "ir/print_impl.h"
 #include "ir/structural.h"
 #include "ir/walk.h"
@@ -82,6 +83,34 @@ static std::string lanes_text(int64_t lanes) {
   return lanes < 0 ? fmt::format("T.vscale() * {}", -lanes) : std::to_string(lanes);
 }
 
+/// What a packed function is given of a buffer: all of it by its name.
+bool Printer::view(const Call& c) {
+  const auto v = tensor_view(PrimExpr(Ref<PrimExprNode>(&c)));
+  if (!v) return false;
+  const std::string how = std::string(v->access & 1 ? "r" : "") + (v->access & 2 ? "w" : "");
+  const auto* pointer = v->pointer.as<Call>();
+  const auto* first =
+      pointer && pointer->op == "tir.access_ptr" ? pointer->args[0].as<BufferLoad>() : nullptr;
+  if (first &&
+      structural_equal(whole_tensor_view(first->buffer, v->access), PrimExpr(Ref<PrimExprNode>(&c)))) {
+    const std::string name = buffer_name(first->buffer);
+    out_ += v->access == 3 ? name : fmt::format("T.tensor_view({}, \"{}\")", name, how);
+    return true;
+  }
+  auto sizes = [&](const Array<PrimExpr>& list) {
+    out_ += ", (";
+    exprs(list);
+    out_ += list.size() == 1 ? ",)" : ")";
+  };
+  out_ += "T.tensor_view(";
+  expr(v->pointer);
+  out_ += fmt::format(", \"{}\"", v->dtype);
+  sizes(v->shape);
+  sizes(v->strides);
+  out_ += fmt::format(", \"{}\")", how);
+  return true;
+}
+
 void Printer::function_call(const Call& c) {
   const std::string_view op = c.op;
   const std::string_view base = op.starts_with("tir.") ? op.substr(4) : std::string_view();
@@ -106,6 +135,13 @@ void Printer::function_call(const Call& c) {
     out_ += ')';
     return;
   }
+  if (base == "call_packed" && !c.args.empty() && c.args[0].is<StringImm>()) {
+    out_ += "T.call_packed(";
+    exprs(c.args);
+    out_ += c.dtype.is_void() ? ")" : fmt::format(", dtype=\"{}\")", to_string(c.dtype));
+    return;
+  }
+  if (base == "tensor_view" && view(c)) return;
   if (counted && base == "reinterpret") {
     out_ += fmt::format("T.reinterpret(\"{}\", ", to_string(c.dtype));
     expr(c.args[0]);

@@ -4,6 +4,7 @@
 
 #include <unordered_set>
 
+#include "ir/calls_out.h"
 #include "ir/memory_plan.h"
 #include "ir/tir.h"
 #include "ir/verify.h"
@@ -308,7 +309,7 @@ class GraphVerifier {
             fmt::format("`{}` needs attributes of type {} and has {}", op->name,
                         op->attrs_type ? op->attrs_type->key : "none", given ? given->key : "none"),
             e);
-      if (op->name == "call_tir") call_tir(c, e);
+      if (is_call_tir(e)) call_tir(c, e);
       return;
     }
     if (const auto* g = c.op.as<GlobalVar>()) {

@@ -65,6 +65,14 @@ const bool calls_registered = [] {
       .argument("symbolic", "Shape", "values of its scalar parameters", true)
       .infer(declared_outputs)
       .placement(Placement::own);
+  register_op("call_tir_impure",
+              "call_tir of a program that calls what is not seen here: it keeps its place.")
+      .argument("function", "GlobalVar", "the PrimFunc")
+      .argument("args", "Tuple", "input tensors")
+      .argument("symbolic", "Shape", "values of its scalar parameters", true)
+      .impure()
+      .infer(declared_outputs)
+      .placement(Placement::own);
   register_op("call_tir_inplace", "call_tir whose outputs take the memory of arguments.")
       .argument("function", "GlobalVar", "the PrimFunc")
       .argument("args", "Tuple", "input tensors")

@@ -5,6 +5,7 @@
 #include <fmt/ranges.h>
 
 #include "ir/bodies.h"
+#include "ir/calls_out.h"
 #include "ir/origin.h"
 
 namespace tenon {
@@ -25,7 +26,7 @@ std::pair<std::string, std::string> largest_tensor(const IRModule& module) {
     graph::for_each_binding(f->body, [&](const graph::Binding& binding) {
       const graph::Expr value = binding->value;
       const auto* call = value.as<graph::Call>();
-      if (!call || !graph::is_op(value, "call_tir")) return;
+      if (!call || !graph::is_call_tir(value)) return;
       for (const graph::Type& type : call->type_args) {
         const auto shape = graph::known_shape(type);
         const auto* tensor = type.as<graph::TensorType>();

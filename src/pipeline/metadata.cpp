@@ -6,6 +6,7 @@
 #include <tenon/tenon.h>
 
 #include "analysis/kernel_work.h"
+#include "codegen/calls.h"
 #include "codegen/vm/result_types.h"
 #include "pipeline/dimensions.h"
 
@@ -64,6 +65,10 @@ Metadata describe_compilation(const Compiled& compiled, const CompileOptions& op
                                options.debug_file.empty() ? "" : " -g"));
   for (const auto& [name, value] : sizes_of(options.dims))
     out.emplace_back("dim." + name, std::to_string(value));
+  for (const auto& [kernel, names] : codegen::packed_functions(compiled.lowered))
+    out.emplace_back("calls." + kernel, fmt::format("{}", fmt::join(names, "\n")));
+  for (const auto& [kernel, names] : codegen::external_functions(compiled.lowered))
+    out.emplace_back("externals." + kernel, fmt::format("{}", fmt::join(names, "\n")));
   for (auto [name, object] : compiled.lowered.functions()) {
     const auto* f = object.as<tir::PrimFuncNode>();
     if (const auto how = f ? f->attrs.find("tenon.override") : std::nullopt)

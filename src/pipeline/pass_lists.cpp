@@ -21,7 +21,7 @@ const Chapter kGraph[] = {
     {"types", {"infer_types", "check_types"}},
     // Programs that the module brings, before operators become more of them.
     // Jumps first: nothing else knows them.
-    {"given programs", {"lower_jumps", "prove_programs"}},
+    {"given programs", {"lower_jumps", "prove_programs", "mark_effects"}},
     // Early, so that every pass below sees the bodies of closures as functions.
     {"functions", {"lambda_lift", "inline_functions", "check_sizes"}},
     // Everything below knows the plain layouts only.

@@ -5,9 +5,11 @@
 #include <fmt/ranges.h>
 
 #include <algorithm>
+#include <map>
 #include <optional>
 #include <set>
 
+#include "ir/packed_call.h"
 #include "ir/pass.h"
 #include "ir/walk.h"
 #include "pipeline/te_build.h"
@@ -21,35 +23,88 @@ namespace {
        std::move(help), ErrorKind::model);
 }
 
+/// What a program stores to, by the data of its buffers.
+class Stored {
+ public:
+  explicit Stored(const tir::PrimFuncNode& f) {
+    walk(f.body, nullptr);
+    for (size_t round = 0; round <= parts_.size(); ++round) {
+      const size_t before = all.size();
+      for (const auto& [whole, part] : parts_)
+        if (all.count(part)) all.insert(whole);
+      if (all.size() == before) break;
+    }
+  }
+  std::set<const tir::Var*> all;
+  std::map<const tir::Var*, std::string> perhaps;  ///< the packed function that is given it
+
+ private:
+  using Regions = Array<tir::BufferRegion>;
+  static bool names(const Regions& regions, const tir::Var* data) {
+    return std::any_of(regions.begin(), regions.end(),
+                       [&](const tir::BufferRegion& r) { return r->buffer->data.get() == data; });
+  }
+
+  void walk(const ObjectRef& root, const tir::Block* around) {
+    pre_order(root, [&](const ObjectRef& n) {
+      if (const auto* s = n.as<tir::BufferStore>()) all.insert(s->buffer->data.get());
+      if (const auto* b = n.as<tir::Block>()) {
+        block(*b);
+        return false;
+      }
+      const auto* c = n.as<tir::Call>();
+      if (c && c->op == "tir.call_packed") packed(*c, around);
+      if (const auto* l = c && c->op == "tir.access_ptr" ? c->args[0].as<tir::BufferLoad>() : nullptr;
+          l && (tir::as_int(c->args[3]).value_or(0) & 2))
+        all.insert(l->buffer->data.get());
+      return !n.is<tir::BufferNode>() && !(c && c->op == "tir.tensor_view");
+    });
+  }
+  void block(const tir::Block& b) {
+    for (const tir::MatchBufferRegion& m : b.match_buffers)
+      parts_.emplace_back(m->source->buffer->data.get(), m->buffer->data.get());
+    walk(b.init, &b);
+    walk(b.body, &b);
+    // What a called function writes is known by the regions alone.
+    for (const tir::BufferRegion& w : b.writes)
+      if (!perhaps.count(w->buffer->data.get()) || !names(b.reads, w->buffer->data.get()))
+        all.insert(w->buffer->data.get());
+  }
+  /// Of what is given for reading and writing, the block around may say more.
+  void packed(const tir::Call& n, const tir::Block* around) {
+    for (const PrimExpr& a : n.args) {
+      const auto view = tir::tensor_view(a);
+      const auto* pointer = view ? view->pointer.as<tir::Call>() : nullptr;
+      const auto* l =
+          pointer && pointer->op == "tir.access_ptr" ? pointer->args[0].as<tir::BufferLoad>() : nullptr;
+      if (!l || !(view->access & 2)) continue;
+      const tir::Var* data = l->buffer->data.get();
+      if (view->access == 2)
+        all.insert(data);
+      else if (!around || names(around->writes, data))
+        perhaps.emplace(data, n.args[0].as<tir::StringImm>()->value);
+    }
+  }
+  std::vector<std::pair<const tir::Var*, const tir::Var*>> parts_;  // match_buffer: what it is of, itself
+};
+
 /// How many of the last tensors of a program are its results: those that it stores to.
 int64_t results_of(const std::string& name, const tir::PrimFunc& f) {
-  std::set<const tir::Var*> stored;
-  std::vector<std::pair<const tir::Var*, const tir::Var*>> parts;  // match_buffer: what it is of, itself
-  pre_order(f->body, [&](const ObjectRef& n) {
-    if (const auto* s = n.as<tir::BufferStore>()) stored.insert(s->buffer->data.get());
-    if (const auto* b = n.as<tir::Block>()) {
-      // What a called function writes is known by the regions alone.
-      for (const tir::BufferRegion& w : b->writes) stored.insert(w->buffer->data.get());
-      for (const tir::MatchBufferRegion& m : b->match_buffers)
-        parts.emplace_back(m->source->buffer->data.get(), m->buffer->data.get());
-    }
-    const auto* c = n.as<tir::Call>();
-    if (const auto* l = c && c->op == "tir.access_ptr" ? c->args[0].as<tir::BufferLoad>() : nullptr;
-        l && (tir::as_int(c->args[3]).value_or(0) & 2))
-      stored.insert(l->buffer->data.get());
-    return !n.is<tir::BufferNode>();
-  });
-  for (size_t round = 0; round <= parts.size(); ++round) {
-    const size_t before = stored.size();
-    for (const auto& [whole, part] : parts)
-      if (stored.count(part)) stored.insert(whole);
-    if (stored.size() == before) break;
-  }
+  const Stored stored(*f);
   int64_t count = 0;
   for (const tir::VarRef& p : f->params) {
     const auto b = f->buffer_map.find(p);
     if (!b) continue;
-    const bool written = stored.count((*b)->data.get()) != 0;
+    const tir::Var* data = (*b)->data.get();
+    const bool written = stored.all.count(data) != 0;
+    if (const auto given = stored.perhaps.find(data); !written && given != stored.perhaps.end())
+      refuse(
+          fmt::format("whether the packed function `{}` writes to the tensor `{}` of the program `{}` is not "
+                      "known",
+                      given->second, (*b)->name, name),
+          f,
+          "say it where it is given: T.tensor_view(X, \"r\") or \"w\"; or by T.reads and T.writes of a block "
+          "around the call, or T.func_attr({\"num_outputs\": 1})");
     if (!written && count > 0)
       refuse(fmt::format("the program `{}` reads the tensor `{}`, which stands behind one that it stores to",
                          name, (*b)->name),

@@ -15,6 +15,7 @@
 
 #include "runtime/artifact_format.h"
 #include "runtime/dlpack.h"
+#include "runtime/kernel_calls.h"
 #include "runtime/library.h"
 #include "runtime/open_code.h"
 
@@ -301,6 +302,8 @@ Artifact Artifact::load(const std::string& path, LoadOptions options) {
 
   // Kernels call the mathematics library; when this runtime was itself loaded privately, it is not in sight.
   [[maybe_unused]] static void* const libm = dlopen("libm.so.6", RTLD_NOW | RTLD_GLOBAL);
+  if (names_any(file.executable, kExternalsKey))
+    find_function(kKernelExternals)(Any(static_cast<void*>(&file.executable)));
   own_file(file, path);
   const OpenCode code = open_code(file.descriptor, file.map, file.code_path);
   if (!code.handle) {

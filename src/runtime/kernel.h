@@ -7,7 +7,8 @@
  * `buffers`: data pointer of every buffer parameter (inputs, then outputs), in parameter order. `scalars`:
  * every scalar parameter and symbolic dimension, in parameter order; floats are their 64-bit double image.
  * Returns 0, or a code: the VM turns it into an error (assertion k of the kernel: 1 + k, out of memory: -1,
- * cancelled: -2). Kernels never call libc but for mathematics, and never allocate except by `workspace`. */
+ * cancelled: -2, a function that it calls failed: -3). Kernels never call libc but for mathematics, and never
+ * allocate except by `workspace`; what else they call the program says. */
 #pragma once
 #include <stdint.h>
 
@@ -15,7 +16,7 @@
 extern "C" {
 #endif
 
-#define TENON_KERNEL_ABI 1
+#define TENON_KERNEL_ABI 2
 
 /* One task of a parallel loop: runs iterations [begin, end). `closure` is the loop's captured values. */
 struct TenonKernelContext;
@@ -32,6 +33,10 @@ typedef struct TenonKernelContext {
   void* (*workspace)(const struct TenonKernelContext* context, int64_t bytes);
   void (*workspace_release)(const struct TenonKernelContext* context, void* memory);
   void* runtime; /* owned by the runtime */
+  /* Calls a packed function: what, and with which values, is said by runtime/kernel_calls.h. Returns 0 or -3.
+   * Not inside of parallel loops. */
+  int32_t (*call)(const struct TenonKernelContext* context, const char* text, int64_t* values);
+  void* calls; /* owned by the runtime */
 } TenonKernelContext;
 
 typedef int32_t (*TenonKernel)(void* const* buffers, const int64_t* scalars,

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Inside the VM: decoded programs, frames, and what a builtin may ask of the machine that calls it.
 #pragma once
+#include "runtime/kernel_calls.h"
 #include "runtime/memory_pool.h"
 #include "runtime/vm.h"
 
@@ -29,7 +30,9 @@ struct Step {
 struct Program {
   std::vector<Step> steps;  ///< as Executable::code
   std::vector<void*> constant_data;
-  std::vector<Function> functions;  ///< keeps packed callees alive
+  std::vector<Function> functions;               ///< keeps packed callees alive
+  std::vector<KernelCalls::Named> kernel_calls;  ///< what kernels call
+  PackedCall packed_call = nullptr;              ///< null: they call nothing
   int32_t main = 0;
   uint32_t max_args = 0;
   std::vector<uint8_t> uses_arena;              ///< per function: it has tensors there
@@ -149,6 +152,7 @@ struct Machine {
   std::vector<int64_t> scalars, dims;
   std::vector<Any> call_args;
   RefCells cells;
+  KernelCalls kernel_calls;
   std::vector<Any> flat;  ///< results of the running call, tuples flattened
   std::vector<int64_t> symbol_values;
   std::span<NDArray> given;               ///< caller's output buffers of the running call

@@ -77,6 +77,17 @@ Module Module::load(const std::string& path, std::vector<Module> imports, LoadOp
   return load_module(path, std::move(imports), std::move(options), 0);
 }
 
+namespace {
+bool holds_function(const Any& v) {
+  if (!v.is_object()) return false;
+  if (is_type_index<ClosureObj>(v.tag())) return true;
+  if (is_type_index<ArrayObj>(v.tag()))
+    for (const Any& item : static_cast<const ArrayObj*>(v.object())->items)
+      if (holds_function(item)) return true;
+  return false;
+}
+}  // namespace
+
 Function Module::function(std::string_view name, bool with_imports) const {
   const auto& functions = get()->artifact.executable().functions;
   const auto it = std::ranges::find(functions, name, &VMFunction::name);
@@ -88,7 +99,9 @@ Function Module::function(std::string_view name, bool with_imports) const {
         std::unique_ptr<Session> session;
         ~Lease() { module->give_back(std::move(session)); }
       } lease{self.mut(), self.mut()->take()};
-      return lease.session->call(index, arguments);
+      Any result = lease.session->call(index, arguments);
+      return holds_function(result) ? find_function("tenon.function.callable")(self, std::move(result))
+                                    : result;
     });
   }
   if (with_imports)

@@ -21,7 +21,7 @@ class Module : public Ref<ModuleObj> {
 
   /// A function of this module (of its imports too, depth first, with `imports`); null if there is none. It
   /// is looked up now, not when it is called. It takes and gives values as Session::call does, may be called
-  /// by several threads at once, and keeps the module alive.
+  /// by several threads at once, and keeps the module alive. Functions that it gives are called like it.
   Function function(std::string_view name, bool imports = false) const;
   std::vector<std::string> function_names() const;
   /// Error "T0612" when the imported module leads back to this one.

@@ -54,19 +54,24 @@ class Follower {
   }
   bool is_fixed(Arg a) const { return of(a) == Held::Fixed || of(a) == Held::Number; }
 
-  uint32_t num_outputs(const Step& s) const {
-    constexpr std::string_view prefix = "outputs.";
+  /// What the metadata "PREFIX.KERNEL" says; null without it.
+  const char* said_of(const Step& s, std::string_view prefix) const {
     for (const auto& [key, value] : e_.metadata)
       if (key.starts_with(prefix) && key.c_str() + prefix.size() == std::string_view(s.callee->name))
-        return uint32_t(std::strtoul(value.c_str(), nullptr, 10));
-    return 1;
+        return value.c_str();
+    return nullptr;
+  }
+  uint32_t num_outputs(const Step& s) const {
+    const char* said = said_of(s, "outputs.");
+    return said ? uint32_t(std::strtoul(said, nullptr, 10)) : 1;
   }
 
   /// The kernel writes tensors that nobody has written, or into the arena. What it writes is fixed where all
   /// that it reads is, and stays where the memory is its own.
   bool kernel(const Step& s) {
     const uint32_t inputs = s.num_buffers - std::min(s.num_buffers, num_outputs(s));
-    bool fixed = true, own = true;
+    // What it calls may have effects, or give something else each time.
+    bool fixed = !said_of(s, "calls.") && !said_of(s, "externals."), own = true;
     for (uint32_t i = 0; i < s.num_args; ++i) {
       const Held held = of(s.args[i]);
       if (i < s.num_buffers ? held == Held::Number : held != Held::Number) return false;

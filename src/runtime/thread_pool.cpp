@@ -149,6 +149,8 @@ struct alignas(64) ThreadPool::Worker {
 };
 
 namespace {
+int32_t no_call(const TenonKernelContext*, const char*, int64_t*) { return -3; }
+
 /// Of a worker: the workspace is all it has.
 struct WorkerRuntime {
   static void* allocate(const TenonKernelContext* c, int64_t bytes) {
@@ -234,7 +236,8 @@ ThreadPool& ThreadPool::process() {
 void ThreadPool::grow(int workers) {
   while (int(workers_.size()) < workers) {
     auto w = std::make_unique<Worker>();
-    w->context = {serial_for, WorkerRuntime::allocate, WorkerRuntime::release, &w->workspace};
+    w->context = {serial_for, WorkerRuntime::allocate, WorkerRuntime::release, &w->workspace, no_call,
+                  nullptr};
     const int index = int(workers_.size()) + 1;
     workers_.push_back(std::move(w));
     Worker& self = *workers_.back();
@@ -312,8 +315,8 @@ int32_t ThreadPool::run(TenonParallelBody body, void* closure, int64_t extent, i
 // ---- KernelContext
 
 KernelContext::KernelContext(ThreadPool& pool, int threads) : pool_(pool) {
-  outer_ = {parallel_for, workspace_allocate, workspace_release, this};
-  serial_ = {serial_for, workspace_allocate, workspace_release, this};
+  outer_ = {parallel_for, workspace_allocate, workspace_release, this, no_call, nullptr};
+  serial_ = {serial_for, workspace_allocate, workspace_release, this, no_call, nullptr};
   set_threads(threads);
 }
 

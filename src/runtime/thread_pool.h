@@ -106,6 +106,11 @@ class KernelContext {
   int threads() const { return threads_; }
   Workspace& workspace() { return workspace_; }
   void set_task_hook(TaskHook hook) { task_hook_ = std::move(hook); }  ///< null: off
+  /// How kernels call packed functions, on the thread that runs them.
+  void set_calls(int32_t (*call)(const TenonKernelContext*, const char*, int64_t*), void* calls) {
+    outer_.call = call;
+    outer_.calls = calls;
+  }
   /// May be called from any thread: regions that begin later return -2.
   void cancel() { cancelled_.store(true, std::memory_order_relaxed); }
   bool cancelled() const { return cancelled_.load(std::memory_order_relaxed); }

@@ -13,6 +13,12 @@
 #include "runtime/recorded_run.h"
 
 namespace tenon {
+[[gnu::cold]] bool names_any(const Executable& e, const char* key) {
+  for (const auto& m : e.metadata)
+    if (m.first.starts_with(key)) return true;
+  return false;
+}
+
 namespace {
 
 /// Registers written exactly once that hold an alloc_tensor and reach the only return of `main`, alone or in
@@ -157,6 +163,11 @@ namespace {
       program->main = int32_t(i);
       break;
     }
+  if (names_any(e, kCallsKey)) {
+    KernelNames names{&e, &options, &program->kernel_calls};
+    program->packed_call =
+        reinterpret_cast<PackedCall>(find_function(kKernelBind)(Any(static_cast<void*>(&names))).as<void*>());
+  }
   find_outputs(e, *program);
   find_symbols(e, *program);
   return program;
@@ -224,6 +235,10 @@ const VMFunction& Artifact::main() const { return get()->executable.functions[ge
   scalars.resize(program->max_args + 1);
   arena_views.resize(e.arena_tensors.size());
   symbol_values.resize(program->symbols.size());
+  if (program->packed_call) {
+    kernel_calls.functions = &program->kernel_calls;
+    context.set_calls(program->packed_call, &kernel_calls);
+  }
   // What a recording holds between runs would count against no limit.
   if (options.memory_limit == 0) recorder = std::make_unique<RunRecorder>();
 }
@@ -407,6 +422,10 @@ void Machine::kernel_failed(const Step& step, int32_t code) {
   if (code == -1)
     throw Error(ErrorKind::limit, "T0401", "no memory for the scratch space of a kernel", where,
                 "use smaller inputs or fewer threads");
+  if (code == kCallFailed && kernel_calls.failure) {
+    kernel_calls.failure->location = where;
+    find_function(kKernelRaise)(Any(static_cast<void*>(&kernel_calls)));
+  }
   std::string message = "assertion " + std::to_string(code) + " of the kernel failed";
   if (const std::string* all = artifact.metadata("asserts." + step.callee->name)) {
     std::string_view rest = *all;

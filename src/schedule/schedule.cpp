@@ -5,13 +5,43 @@
 
 #include <algorithm>
 
+#include "ir/calls_out.h"
+#include "ir/text.h"
+#include "ir/walk.h"
 #include "schedule/primitive.h"
 #include "schedule/state.h"
 
 namespace tenon {
 
 struct Schedule::State : sched::State {
-  using sched::State::State;
+  State(tir::PrimFunc f, uint64_t seed) : sched::State(std::move(f), seed), calls_out(!calls().empty()) {}
+
+  /// Calls of code that is not seen here, in program order, each behind the loops around it.
+  std::vector<std::string> calls() const {
+    std::vector<std::string> out;
+    std::vector<std::string> around;
+    collect(function->body, around, out);
+    return out;
+  }
+  bool calls_out;  ///< the program has such calls: steps keep their order
+
+ private:
+  static void collect(const ObjectRef& root, std::vector<std::string>& around,
+                      std::vector<std::string>& out) {
+    pre_order(root, [&](const ObjectRef& n) {
+      if (const auto* loop = n.as<tir::For>()) {
+        around.push_back(fmt::format("{} {} {} {}", loop->loop_var->name, int(loop->kind), loop->thread_tag,
+                                     print(loop->extent)));
+        collect(loop->body, around, out);
+        around.pop_back();
+        return false;
+      }
+      if (const auto* c = n.as<tir::Call>(); c && tir::calls_out(c->op))
+        out.push_back(
+            fmt::format("{} in {}", print(PrimExpr(Ref<tir::PrimExprNode>(c))), fmt::join(around, ", ")));
+      return !n.is<tir::BufferNode>();
+    });
+  }
 };
 
 namespace {
@@ -21,6 +51,19 @@ const Primitive& known(std::string_view name) {
   const Primitive* p = find_primitive(name);
   CHECK(p, "a primitive that traces need is missing");
   return *p;
+}
+
+/// Steps that leave the order of calls alone, whatever they do to the loops around them.
+bool keeps_calls(std::string_view primitive) {
+  static constexpr std::string_view names[] = {"split",         "fuse",           "unroll",
+                                               "add_unit_loop", "annotate",       "unannotate",
+                                               "set_scope",     "enter_postproc", "annotate_buffer_access"};
+  return std::find(std::begin(names), std::end(names), primitive) != std::end(names) ||
+         primitive.starts_with("sample_");
+}
+/// Steps that change where the elements of a buffer lie, of which calls were given the strides.
+bool moves_elements(std::string_view primitive) {
+  return primitive == "storage_align" || primitive == "set_axis_separator";
 }
 
 /// Blocks and loops that no step of the trace made get steps that find them, so that the trace stands alone:
@@ -134,7 +177,17 @@ std::vector<Handle> Schedule::apply(const Primitive& p, std::vector<Any> args) {
   }
   Introduction introduced(s);
   introduced.add(handles, s.asked.same_as(s.function) ? s.queries.size() : 0);
+  const bool guarded = state_->calls_out && !keeps_calls(p.name);
+  const std::shared_ptr<State> before = guarded ? std::make_shared<State>(*state_) : nullptr;
   const std::vector<Handle> made = p.run(s, args);
+  if (guarded && (moves_elements(p.name) || before->calls() != state_->calls())) {
+    state_ = before;
+    throw ScheduleError(ErrorKind::model, "T0725",
+                        fmt::format("{}: the program calls functions that are not seen here, whose order or "
+                                    "memory would change",
+                                    p.name),
+                        {}, "schedule blocks without such calls, or put the call into a program of its own");
+  }
   s.named = std::move(introduced.named);
   for (const Handle& h : made)
     if (is_entry(h)) s.named.insert(h.id);

@@ -10,6 +10,7 @@
 #include "analysis/region.h"
 #include "base/nearest.h"
 #include "ir/bodies.h"
+#include "ir/calls_out.h"
 #include "ir/parallel.h"
 #include "ir/tir.h"
 #include "pass/graph/lowering/program_trials.h"
@@ -62,7 +63,7 @@ Ref<graph::Function> up_to_call(const Ref<graph::Function>& main, const std::str
     for (const graph::Binding& b : block->bindings) {
       bindings.push_back(b);
       const auto* call = b->value.as<graph::Call>();
-      if (!call || !graph::is_op(b->value, "call_tir")) continue;
+      if (!call || !graph::is_call_tir(b->value)) continue;
       const auto* g = call->args[0].as<graph::GlobalVar>();
       const auto* args = call->args[1].as<graph::Tuple>();
       if (!g || g->name != kernel || !args) continue;
@@ -86,7 +87,7 @@ Array<Any> constant_parameters(const IRModule& lowered, const std::string& kerne
     graph::for_each_binding(f->body, [&](const graph::Binding& b) {
       const graph::Expr value = b->value;
       const auto* call = value.as<graph::Call>();
-      if (!call || !graph::is_op(value, "call_tir")) return;
+      if (!call || !graph::is_call_tir(value)) return;
       const auto* g = call->args[0].as<graph::GlobalVar>();
       const auto* args = call->args[1].as<graph::Tuple>();
       if (!g || g->name != kernel || !args) return;

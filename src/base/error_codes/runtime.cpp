@@ -80,6 +80,14 @@ std::span<const ErrorCode> runtime_codes() {
       {"T0523", "an assertion of the program does not hold",
        "A graph function checks a condition while it runs (`R.assert_op`), and it is false for these inputs.",
        "Check the inputs; the message is the program's."},
+      {"T0525", "a packed function that a kernel calls failed",
+       "A tensor program calls a function by name (`T.call_packed`); it raised an error, or gave what the "
+       "program "
+       "cannot use.",
+       "See what the message quotes; the session goes on with other inputs."},
+      {"T0526", "a tensor whose rank only the run knows does not fit",
+       "An operator was given one that lacks the axis it names, or whose sizes do not go with another's.",
+       "Check the shapes of the inputs; a `match_cast` before the operator says what is meant."},
       {"T0601", "this is no Tenon artifact",
        "The file is empty, a folder, an ordinary library, or something else.",
        "Give the path of a model that `tenon compile` wrote."},
@@ -143,6 +151,9 @@ std::span<const ErrorCode> runtime_codes() {
       {"T0621", "the artifact has no code for the processor that is asked for",
        "TENON_VARIANT names a processor that the artifact was not compiled for.",
        "Name one of its processors (tenon inspect shows them), or leave the variable out."},
+      {"T0625", "a C function that a kernel calls is not there",
+       "A tensor program calls it (`T.call_extern`), and no library of this process has the symbol.",
+       "Load the library that has it before the model: `--custom LIB.so`, or dlopen with RTLD_GLOBAL."},
   };
   return codes;
 }

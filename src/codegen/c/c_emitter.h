@@ -38,8 +38,13 @@ class CHelpers {
 
 class CEmitter {
  public:
-  CEmitter(CHelpers& helpers, std::set<std::string> reserved, const COptions& options)
-      : helpers_(helpers), reserved_(std::move(reserved)), options_(options) {}
+  /// `externals`: C functions that are called by their symbol.
+  CEmitter(CHelpers& helpers, std::set<std::string> reserved, const COptions& options,
+           std::set<std::string> externals = {})
+      : helpers_(helpers),
+        reserved_(std::move(reserved)),
+        externals_(std::move(externals)),
+        options_(options) {}
   /// Text of the kernel with its parallel bodies before it.
   std::string emit(const Kernel& kernel);
 
@@ -92,6 +97,8 @@ class CEmitter {
   std::string element(const tir::Buffer& b, const std::string& index) const;
   std::string load(const tir::BufferLoad& n);
   std::string call(const tir::Call& n);
+  std::string call_extern(const tir::Call& n);
+  std::string call_packed(const tir::Call& n);
   std::string math(const std::string& name, const tir::Call& n);
   std::string if_then_else(const tir::Call& n);
   std::string reduce(const tir::Call& n);
@@ -103,7 +110,7 @@ class CEmitter {
   void lanes(int64_t n, FunctionRef<void()> f);
 
   CHelpers& helpers_;
-  std::set<std::string> reserved_, used_;
+  std::set<std::string> reserved_, used_, externals_;
   COptions options_;
   std::unordered_map<std::string, int> numbers_;  ///< the last number given to each name
   std::string symbol_, functions_, out_;

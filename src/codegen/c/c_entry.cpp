@@ -11,6 +11,7 @@
 
 #include "base/diagnostic.h"
 #include "codegen/c/c_program.h"
+#include "codegen/calls.h"
 #include "ir/tir.h"
 #include "ir/walk.h"
 #include "runtime/artifact.h"
@@ -88,7 +89,7 @@ static void tenon_workspace_release(const TenonKernelContext* context, void* mem
   (void)context;
   if (memory) tenon_workspace_used = (unsigned char*)memory - tenon_workspace_memory;
 }
-static const TenonKernelContext tenon_context = {tenon_serial, tenon_workspace, tenon_workspace_release, 0};
+static const TenonKernelContext tenon_context = {tenon_serial, tenon_workspace, tenon_workspace_release, 0, 0, 0};
 )";
 
 /// Functions that the statements call, each printed when it is.
@@ -341,6 +342,8 @@ std::string c_entry(const Executable& executable, const IRModule& lowered, const
     entry = "\n/* The kernels alone, as entry=none says. */\n";
   } else {
     try {
+      for (const auto& [kernel, names] : packed_functions(lowered))
+        throw NoEntry{fmt::format("kernel `{}` calls the packed function `{}`", kernel, names[0])};
       entry = model_text(executable, lowered, options, !system.empty());
       has_constants = true;
     } catch (const NoEntry& e) {

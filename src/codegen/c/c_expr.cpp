@@ -562,11 +562,8 @@ std::string CEmitter::call(const tir::Call& n) {
     fail("T0801",
          fmt::format("C text cannot express the LLVM intrinsic `{}`", n.args[0].as<tir::StringImm>()->value),
          "kernel " + symbol_, "compile for the target llvm, or use a function of the script");
-  if (name == "call_extern") {
-    std::vector<std::string> args;
-    for (size_t k = 1; k < n.args.size(); ++k) args.push_back(bare(expr(n.args[k])));
-    return fmt::format("{}({})", n.args[0].as<tir::StringImm>()->value, fmt::join(args, ", "));
-  }
+  if (name == "call_extern") return call_extern(n);
+  if (name == "call_packed") return call_packed(n);
   return math(name, n);
 }
 

@@ -5,6 +5,7 @@
 #include <algorithm>
 
 #include "codegen/c/c_emitter.h"
+#include "codegen/calls.h"
 #include "codegen/kernel_abi_text.h"
 #include "ir/imported_code.h"
 #include "ir/structural.h"
@@ -481,7 +482,12 @@ std::string c_source(const IRModule& lowered, const COptions& options) {
       }
     }
     CHelpers helpers;
-    for (const Kernel& k : kernels) bodies += CEmitter(helpers, reserved, options).emit(k) + "\n";
+    std::set<std::string> externals;
+    for (const auto& [kernel, names] : external_functions(lowered))
+      externals.insert(names.begin(), names.end());
+    for (const std::string& name : externals)
+      declarations += fmt::format("extern void tenon_external_{0}(void) __asm__(\"{0}\");\n", name);
+    for (const Kernel& k : kernels) bodies += CEmitter(helpers, reserved, options, externals).emit(k) + "\n";
     out = std::string(helpers.atomics() ? "#include <stdatomic.h>\n" : "") + kPreamble + kernel_abi_text() +
           "\n" + imported_text(lowered) + declarations + "\n" + helpers.text() + bodies;
   });

@@ -3,12 +3,14 @@
 // do.
 #include "codegen/c/c.h"
 #include "codegen/c_compiler.h"
+#include "codegen/calls.h"
 #include "ir/tir.h"
 
 namespace tenon::codegen {
 
 ObjectCode c_object(const IRModule& lowered, const Target& target) {
   ObjectCode out;
+  out.externals = external_functions(lowered);
   for (const auto& [name, object] : lowered.functions())
     if (const auto* f = object.as<tir::PrimFuncNode>(); f && f->attrs.contains("tenon.kernel"))
       out.symbols.push_back(f->attrs.get_or("global_symbol", Any(name)).as<std::string>());

@@ -6,11 +6,16 @@
 #include <map>
 
 #include "codegen/llvm/emitter.h"
+#include "ir/imported_code.h"
+#include "ir/packed_call.h"
 
 namespace tenon::codegen {
 
 using namespace tir;
 using V = llvm::Value*;
+
+/// Which field of TenonKernelContext calls packed functions (runtime/kernel.h).
+constexpr unsigned kContextCall = 4;
 
 V Emitter::float_intrinsic(std::string_view name, const tir::Call& n) {
   const DataType t = n.args[0].dtype().element();
@@ -225,13 +230,36 @@ V Emitter::call_extern(const tir::Call& n) {
     if (is_narrow(n.args[k].dtype()) || n.args[k].dtype().is_bool())
       fail("T0801", fmt::format("`{}` cannot take a {}", symbol, to_string(n.args[k].dtype())),
            "kernel " + symbol_);
-  if (extern_allowed(symbol)) return math_.libm(symbol, args);
+  if (tir::is_mathematics(symbol)) return math_.libm(symbol, args);
   std::vector<llvm::Type*> types;
   for (const V a : args) types.push_back(a->getType());
   llvm::Type* result = n.dtype.is_void() ? b_.getVoidTy() : type(n.dtype);
   const V value =
       b_.CreateCall(module_.getOrInsertFunction(symbol, llvm::FunctionType::get(result, types, false)), args);
   return n.dtype.is_void() ? b_.getInt32(0) : value;
+}
+
+V Emitter::call_packed(const tir::Call& n) {
+  const PackedCallForm form = packed_call_form(n);
+  auto* array = llvm::ArrayType::get(b_.getInt64Ty(), std::max<size_t>(1, form.values.size()));
+  std::vector<V> words;
+  for (const PrimExpr& e : form.values) {
+    const auto* text = e.as<StringImm>();
+    const V v = text ? V(b_.CreateGlobalString(text->value)) : expr(e);
+    words.push_back(v->getType()->isPointerTy() ? b_.CreatePtrToInt(v, b_.getInt64Ty())
+                                                : b_.CreateBitCast(v, b_.getInt64Ty()));
+  }
+  const V values = stack(array, 16);
+  for (size_t k = 0; k < words.size(); ++k)
+    b_.CreateStore(words[k], b_.CreateConstInBoundsGEP2_64(array, values, 0, k));
+  llvm::Type* ptr = b_.getPtrTy();
+  auto* type_of_call = llvm::FunctionType::get(b_.getInt32Ty(), {ptr, ptr, ptr}, false);
+  return_if_nonzero(b_.CreateCall(type_of_call, context_field(kContextCall, ptr),
+                                  {frame_->context, b_.CreateGlobalString(form.text), values}));
+  if (n.dtype.is_void()) return b_.getInt32(0);
+  const V bits = b_.CreateLoad(b_.getInt64Ty(), values);
+  if (n.dtype.is_float()) return cast(b_.CreateBitCast(bits, b_.getDoubleTy()), f64, n.dtype);
+  return cast(bits, tenon::i64, n.dtype);
 }
 
 V Emitter::call(const tir::Call& n) {
@@ -282,6 +310,7 @@ V Emitter::call(const tir::Call& n) {
   if (name.starts_with("atomic_")) return atomic(name.substr(7), n);
   if (name == "call_prim_func") return call_prim_func(n);
   if (name == "call_extern") return call_extern(n);
+  if (name == "call_packed") return call_packed(n);
   if (name.starts_with("call_llvm_")) return call_llvm(n);
   CHECK(!n.args.empty(), "intrinsic without arguments: " + n.op);
   return n.args[0].dtype().is_float() ? float_intrinsic(name, n) : integer_intrinsic(name, n);

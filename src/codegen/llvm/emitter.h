@@ -101,6 +101,7 @@ class Emitter {
   V call_prim_func(const tir::Call& n);
   V call_llvm(const tir::Call& n);
   V call_extern(const tir::Call& n);
+  V call_packed(const tir::Call& n);
   V memory_to_value(V v, DataType t);
   V value_to_memory(V v, DataType t);
   size_t mark() const { return frame_->memo_order.size(); }

@@ -4,9 +4,11 @@
 #include <llvm/ExecutionEngine/Orc/LLJIT.h>
 #include <llvm/Support/MemoryBuffer.h>
 
+#include "codegen/calls.h"
 #include "codegen/elf.h"
 #include "codegen/llvm/processors.h"
 #include "codegen/lowered.h"
+#include "ir/imported_code.h"
 
 namespace tenon::codegen {
 namespace {
@@ -24,7 +26,8 @@ T loaded(llvm::Expected<T> v) {
 
 /// Mathematics, and what compilers put in place of loops that move memory.
 bool visible(llvm::StringRef name) {
-  return extern_allowed(std::string_view(name)) || name == "memcpy" || name == "memset" || name == "memmove";
+  return tir::is_mathematics(std::string_view(name)) || name == "memcpy" || name == "memset" ||
+         name == "memmove";
 }
 
 }  // namespace
@@ -35,7 +38,9 @@ LoadedCode load_elf(const ObjectCode& code, const Target&) {
   auto& library = jit->getMainJITDylib();
   library.addGenerator(loaded(llvm::orc::DynamicLibrarySearchGenerator::GetForCurrentProcess(
       jit->getDataLayout().getGlobalPrefix(),
-      [](const llvm::orc::SymbolStringPtr& name) { return visible(*name); })));
+      [externals = externals_of(code)](const llvm::orc::SymbolStringPtr& name) {
+        return visible(*name) || externals.count((*name).str()) != 0;
+      })));
   for (const std::string& bytes : code.objects)
     if (llvm::Error e = jit->addObjectFile(llvm::MemoryBuffer::getMemBufferCopy(bytes, "kernels")))
       cannot_load(std::move(e));

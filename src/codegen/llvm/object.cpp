@@ -14,6 +14,7 @@
 #include <ctime>
 
 #include "analysis/program_target.h"
+#include "codegen/calls.h"
 #include "codegen/llvm/emitter.h"
 #include "codegen/llvm/listing.h"
 #include "codegen/llvm/processors.h"
@@ -197,6 +198,7 @@ ObjectCode llvm_object(const IRModule& lowered, const Target& target, int opt_le
   const std::vector<Kernel> kernels = collect_kernels(lowered);
   ObjectCode code;
   code.symbols = kernel_symbols(lowered);
+  code.externals = external_functions(lowered);
   code.front_ms = thread_ms() - start;
   const auto source = debug_source(lowered);
   for (PartResult& p :

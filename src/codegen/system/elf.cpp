@@ -11,6 +11,7 @@
 #include "base/diagnostic.h"
 #include "base/temporary_folder.h"
 #include "codegen/c_compiler.h"
+#include "codegen/calls.h"
 
 namespace tenon::codegen {
 namespace {
@@ -66,6 +67,7 @@ std::string link_elf(const ObjectCode& code, const Target& target, LinkedAs form
 }
 
 LoadedCode load_elf(const ObjectCode& code, const Target& target) {
+  (void)externals_of(code);  // which refuses what is not there
   const TemporaryFolder folder("the linker");
   const auto file = link_into(folder, code, target, {"-shared"});
   void* handle = dlopen(file.c_str(), RTLD_NOW | RTLD_LOCAL);

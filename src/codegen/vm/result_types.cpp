@@ -38,7 +38,7 @@ std::vector<std::pair<std::string, std::string>> describe_result(const IRModule&
   bool data = false;
   if (type)
     pre_order(type, [&](const ObjectRef& n) {
-      data = data || n.is<AdtType>();
+      data = data || n.is<AdtType>() || n.is<FuncType>();
       return !data && n.is<TypeNode>();
     });
   if (!data) return {};

@@ -523,7 +523,7 @@ class FunctionCodegen : VMEmitter {
       for (const Expr& a : c.args) args.push_back(arg(leaf(a)));
       return {builtin_value("vm.builtin." + op->name, args), false, true, {}};
     }
-    if (op->name == "call_tir") return call_kernel(c, var);
+    if (op->name == "call_tir" || op->name == "call_tir_impure") return call_kernel(c, var);
     if (op->name == "call_tir_inplace") return call_inplace(c);
     if (op->name == "call_dps_packed") return call_dps(c);
     if (op->name == "call_packed" || op->name == "call_pure_packed") return call_packed(c);

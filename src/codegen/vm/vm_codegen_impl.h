@@ -102,7 +102,8 @@ void name_values(const graph::Function& function, std::vector<ValueInfo>& values
 ValueInfo value_info(const std::string& name, const graph::Type& type);
 /// The same of an input of the model, where shapes and integers are tensors, too.
 ValueInfo input_info(const std::string& name, const graph::Type& type);
-/// T0820 for functions and references in a result of the model: who calls it has no use for them.
+/// T0820 for references in a result of the model, and for functions inside of data types: who calls it has no
+/// use for them.
 void refuse_functions(DiagnosticList& problems, const graph::Function& main, const graph::Expr& result,
                       const graph::Type& type);
 /// What the i-th variable of a loop begins with and what each turn gives it have its declared type for

@@ -189,7 +189,9 @@ void refuse_functions(DiagnosticList& problems, const graph::Function& main, con
     refuse_functions(problems, main, tuple && i < tuple->items.size() ? tuple->items[i] : result,
                      types->items[i]);
   bool function = false, reference = false;
-  if (type && !types)
+  // A function itself is called through the module (runtime/module.h); inside of other values it is not
+  // found.
+  if (type && !types && !type.is<FuncType>())
     pre_order(type, [&](const ObjectRef& n) {
       function = function || n.is<FuncType>();
       reference = reference || n.is<RefType>();
@@ -200,9 +202,9 @@ void refuse_functions(DiagnosticList& problems, const graph::Function& main, con
   problems.add(Diagnostic{
       "T0820",
       fmt::format("a result of `main` has type {}, and callers of a model cannot {}", print(type),
-                  function ? "call functions of it" : "reach its references"),
+                  function ? "call functions inside of it" : "reach its references"),
       place(at),
-      function ? "call the function inside `main`, and give what it returns" : "give what R.ref_read reads",
+      function ? "give the function itself, or call it inside `main`" : "give what R.ref_read reads",
       at ? at->span : Span{}});
 }
 

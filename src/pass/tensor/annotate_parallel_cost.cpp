@@ -9,6 +9,7 @@
 #include <map>
 
 #include "analysis/program_target.h"
+#include "ir/calls_out.h"
 #include "pass/tensor/lowering.h"
 
 namespace tenon {
@@ -115,7 +116,7 @@ class Cost {
       }
       const bool counts = !inside_index || e.dtype().lanes > 1;
       if (const auto* call = e.as<Call>()) {
-        if (call->op == "tir.call_prim_func" || call->op == "tir.call_extern")
+        if (tir::calls_out(call->op))
           time_ += times_ * called(*call);
         else if (counts)
           time_ += times_ * parts(e.dtype()) * kOperationNs * intrinsic(call->op);

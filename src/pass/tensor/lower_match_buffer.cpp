@@ -4,6 +4,7 @@
 //   after:  A[i * 16 + x, y]
 // Needs: opaque blocks. Keeps: everything else. Shape, stride and offset variables of a match take their
 // values from the source.
+#include "ir/packed_call.h"
 #include "pass/tensor/lowering.h"
 
 namespace tenon {
@@ -77,6 +78,7 @@ class Matcher : public tensor_detail::Rewriter {
       if (it != views_.end())
         return load(it->second.source->buffer, indices(it->second, n->indices), expr(n->predicate));
     }
+    if (const auto view = tensor_view(e)) check_view(*view);
     if (const auto* v = e.as<Var>()) {
       auto it = pointers_.find(v);
       if (it == pointers_.end()) return e;
@@ -91,6 +93,26 @@ class Matcher : public tensor_detail::Rewriter {
     BufferRegion source;
     size_t dropped;
   };
+
+  /// The steps of a view are those of the match: of rows that lie side by side, where it has no strides.
+  void check_view(const TensorView& view) {
+    const auto* pointer = view.pointer.as<Call>();
+    const auto* first = pointer && !pointer->args.empty() ? pointer->args[0].as<BufferLoad>() : nullptr;
+    const auto it = first ? views_.find(first->buffer.get()) : views_.end();
+    if (it == views_.end() || !first->buffer->strides.empty()) return;
+    const BufferRegion& source = it->second.source;
+    bool side_by_side = source->buffer->strides.empty();
+    for (size_t i = 1; i < source->region.size(); ++i)
+      side_by_side =
+          side_by_side && analyzer_.can_prove_equal(source->region[i]->extent, source->buffer->shape[i]);
+    if (!side_by_side)
+      fail(
+          "T0806",
+          fmt::format("a function is given `{}`, a match of a part of `{}` whose elements do not lie side by "
+                      "side",
+                      first->buffer->name, source->buffer->name),
+          {}, "give it the region of the buffer itself, or name the strides of the match");
+  }
 
   /// The source in terms of a real buffer, when it is itself a match.
   BufferRegion resolved(const BufferRegion& r) {

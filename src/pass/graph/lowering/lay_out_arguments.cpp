@@ -4,6 +4,7 @@
 #include <fmt/format.h>
 
 #include "base/diagnostic.h"
+#include "ir/calls_out.h"
 #include "op/body_rewriter.h"
 #include "te/te.h"
 
@@ -44,7 +45,7 @@ class LayOutArguments : public BodyRewriter {
 
  protected:
   Expr visit(const Expr& value, const VarRef&) override {
-    if (!is_op(value, "call_tir")) return value;
+    if (!value.is<Call>() || !is_call_tir(value)) return value;
     const Call& call = *value.as<Call>();
     const auto* function = call.args[0].as<GlobalVar>();
     const auto* given = call.args[1].as<Tuple>();

@@ -7,6 +7,7 @@
 #include <set>
 
 #include "analysis/analyzer.h"
+#include "ir/calls_out.h"
 #include "ir/structural.h"
 #include "ir/text.h"
 #include "ir/tir.h"
@@ -135,8 +136,8 @@ class FunctionLowering {
       if (it != values_.end()) return it->second;
       CHECK(c->data.size() == 1, "a large constant inside a kernel");
       PrimExpr value = immediate(c->data);
-      te::Tensor t =
-          te::compute(*known_shape(e->type), [&](const Array<tir::VarRef>&) { return value; }, "const");
+      te::Tensor t = te::compute(
+          *known_shape(e->type), [&](const Array<tir::VarRef>&) { return value; }, "const");
       return values_[c] = {t};
     }
     if (const auto* t = e.as<Tuple>()) {
@@ -262,7 +263,7 @@ bool may_write_in_place(const tir::PrimFunc& f, size_t input, size_t output) {
       if (auto* s = n.as<tir::BufferStore>()) stores.push_back(s);
       if (auto* l = n.as<tir::BufferLoad>(); l && derived.count(l->buffer.get())) loads.push_back(l);
       if (auto* c = n.as<tir::Call>();
-          c && (c->op == "tir.address_of" || c->op == "tir.call_extern" || c->op == "tir.call_prim_func"))
+          c && (c->op == "tir.address_of" || c->op == "tir.access_ptr" || tir::calls_out(c->op)))
         opaque = true;
       if (n.is<tir::For>() || n.is<tir::While>() || n.is<tir::Block>()) opaque = true;
     });

@@ -31,6 +31,7 @@
 #include <set>
 
 #include "ir/bodies.h"
+#include "ir/calls_out.h"
 #include "ir/pass.h"
 #include "ir/structural.h"
 #include "ir/tir.h"
@@ -49,7 +50,6 @@ int64_t align(int64_t n) { return (n + kAlign - 1) / kAlign * kAlign; }
 /// Of a tensor of known size; -1.
 int64_t bytes_of(const Type& type) { return most_bytes(type, {}); }
 
-bool is_call_tir(const Expr& value) { return value.is<Call>() && is_op(value, "call_tir"); }
 size_t num_outputs(const Expr& value) { return value.as<Call>()->type_args.size(); }
 
 /// Tensors that a value may be made of; items when it is a tuple whose parts are known apart.

@@ -11,6 +11,7 @@
 #include <fmt/format.h>
 
 #include "analysis/given_up.h"
+#include "ir/calls_out.h"
 #include "ir/structural.h"
 #include "ir/text.h"
 #include "ir/tir.h"
@@ -49,7 +50,7 @@ class CheckTypes : public BodyRewriter {
       if (op && op->name == "ref_write" && c->args.size() == 2) {
         if (const auto* r = c->args[0]->type.as<RefType>())
           value = with_arguments(old, {Type(), r->value}, {}, "ref_write");
-      } else if (op && op->name == "call_tir") {
+      } else if (is_call_tir(old)) {
         value = tensor_program(old);
       } else if (const auto* made = c->op.as<Constructor>()) {
         if (const auto* t = c->op->type.as<FuncType>())

@@ -175,6 +175,7 @@ Expr SizeNaming::with_named_sizes(const Expr& value, const VarRef& var) {
   if (!op || !op->pure || !has_tensor_def(*op) || op::definition(*op).evaluate) return value;
   const Call& call = *value.as<Call>();
   if (const Expr x = unknown_rank(call, *op)) return in_one_dimension(call, x, var);
+  if (const Expr done = of_any_rank(call, var)) return done;
   Array<Expr> args;
   bool changed = false;
   for (size_t i = 0; i < call.args.size(); ++i) {

@@ -14,8 +14,8 @@ using SizeSymbols = std::map<std::tuple<const Var*, size_t, size_t, size_t>, tir
 ///   before   y: R.Tensor(ndim=2) = R.reshape(x, h)                    # h: R.Shape(ndim=2)
 ///   after    h_sizes = R.match_cast(h, R.Shape([h_0, h_1]))
 ///            y: R.Tensor((h_0, h_1)) = R.reshape(x, h_sizes)
-/// An operator that works element by element takes a tensor of unknown rank in one dimension; other ranks and
-/// element types that are not known stay so.
+/// An operator that works element by element takes a tensor of unknown rank in one dimension, others as
+/// any_rank.cpp says; ranks without a rule and element types that are not known stay so.
 class SizeNaming : public BodyRewriter {
  public:
   explicit SizeNaming(SizeSymbols& symbols) : symbols_(symbols) {}
@@ -36,6 +36,14 @@ class SizeNaming : public BodyRewriter {
   Expr broadcast(const Expr& value, const Key& key);
   static Expr unknown_rank(const Call& call, const Op& op);
   Expr in_one_dimension(const Call& call, const Expr& x, const VarRef& var);
+  // any_rank.cpp: null where there is no rule
+  Expr of_any_rank(const Call& call, const VarRef& var);
+  Expr over_all_axes(const Call& call, const Expr& x, const VarRef& var);
+  Expr along_one_axis(const Call& call, const Expr& x, const VarRef& var);
+  Expr by_rows(const Call& call, const Expr& x, const VarRef& var);
+  static Expr moved(const Call& call, const VarRef& var);
+  Expr by_rank(const char* function, Array<Expr> args, const Type& type, const std::string& name);
+  Expr reshaped(const Expr& x, const Expr& shape, const std::string& name);
   tir::VarRef symbol(const Key& key, size_t dim, const std::string& name, DataType dtype);
   Expr cast(const Expr& value, const Type& type, const std::string& name);
   void remember(const Var* v, const Expr& by);
