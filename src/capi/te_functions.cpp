@@ -199,8 +199,7 @@ void add_expressions() {
       .add("__call__", {"indices"}, element, "the element at these indices")
       .property(
           "op", [](const TensorRef& t) { return t->op; }, "the operation that makes it")
-      .property(
-          "value_index", [](const TensorRef& t) { return t->index; }, "which of its results");
+      .property("value_index", [](const TensorRef& t) { return t->index; }, "which of its results");
   Methods<te::OperationNode>()
       .property(
           "name", [](const te::Operation& o) { return o->name; }, "a name for people")
@@ -390,7 +389,7 @@ void add_schedules() {
              const Any& readers) -> TensorRef {
             std::vector<te::Operation> list;
             const auto many = readers.try_as<Ref<ArrayObj>>();
-            for (const Any& x : many&&* many ? (*many)->items : decltype((*many)->items){readers})
+            for (const Any& x : many && *many ? (*many)->items : decltype((*many)->items){readers})
               list.push_back(operation_of(x, "te.Schedule.cache_read: a reader"));
             return of(s).cache_read(te::Tensor(t), scope, list);
           },

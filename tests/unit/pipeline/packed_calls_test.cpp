@@ -353,7 +353,9 @@ TEST(PackedCalls, WhatAFunctionKeepsIsItsOwn) {
 )");
   const IRModule module = parse_module(text);
   define_show();
-  { compiled_run(module, {ints({1, 2, 3, 4, 5, 6})}, "llvm", 2); }
+  {
+    compiled_run(module, {ints({1, 2, 3, 4, 5, 6})}, "llvm", 2);
+  }
   EXPECT_EQ(values(kept), (Ints{1, 2, 3, 4, 5, 6}));
   kept = NDArray();
 }

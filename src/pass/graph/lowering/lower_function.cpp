@@ -136,8 +136,8 @@ class FunctionLowering {
       if (it != values_.end()) return it->second;
       CHECK(c->data.size() == 1, "a large constant inside a kernel");
       PrimExpr value = immediate(c->data);
-      te::Tensor t = te::compute(
-          *known_shape(e->type), [&](const Array<tir::VarRef>&) { return value; }, "const");
+      te::Tensor t =
+          te::compute(*known_shape(e->type), [&](const Array<tir::VarRef>&) { return value; }, "const");
       return values_[c] = {t};
     }
     if (const auto* t = e.as<Tuple>()) {
