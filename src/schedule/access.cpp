@@ -116,6 +116,7 @@ sch.unsafe_hide_buffer_access(d, buffer_index_type="read", indices=[1])
 )"}}};
 const Define<&Schedule::annotate_buffer_access, annotate_buffer_access> annotate_buffer_access_record{
     {.name = "annotate_buffer_access",
+     .calls = CallOrder::kept,
      .does = "a region that a block touches is stated by hand",
      .legal = "the region is made of the block's iterators and of sizes, and not provably smaller than what "
               "the block touches",

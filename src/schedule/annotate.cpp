@@ -98,6 +98,7 @@ static void storage_align(State& s, int32_t id, int write_index, int axis, int64
 
 const Define<&Schedule::annotate, annotate> annotate_record{
     {.name = "annotate",
+     .calls = CallOrder::kept,
      .does = "a word for later stages",
      .legal = "the value is a number, a text, an expression or a list of them",
      .parameters = {{"block_or_loop", "that gets the word"}, {"key", "its name"}, {"value", "what it says"}},
@@ -107,6 +108,7 @@ sch.annotate(c, key="note", value="fast")
 )"}}};
 const Define<&Schedule::unannotate, unannotate> unannotate_record{
     {.name = "unannotate",
+     .calls = CallOrder::kept,
      .does = "takes a word back",
      .legal = "it is there, and does not mark a circular buffer",
      .parameters = {{"block_or_loop", "that has the word"}, {"key", "its name"}},
@@ -118,6 +120,7 @@ sch.unannotate(c, key="note")
 )"}}};
 const Define<&Schedule::storage_align, storage_align> storage_align_record{
     {.name = "storage_align",
+     .calls = CallOrder::moved,
      .does = "in memory, a dimension's stride leaves a remainder",
      .legal = "the program allocates the buffer, which has no strides yet",
      .parameters = {{"block", "a writer of the buffer"},
@@ -132,6 +135,7 @@ sch.storage_align(c, write_index=0, axis=0, factor=16, offset=1)
 const Define<&Schedule::enter_postproc, enter_postproc> enter_postproc_record{
     {.name = "enter_postproc",
      .kind = StepKind::marker,
+     .calls = CallOrder::kept,
      .does = "marks where steps that finish a schedule begin",
      .legal = "it was not entered before",
      .sample = {samples::matmul, R"(

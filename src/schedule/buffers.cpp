@@ -159,6 +159,7 @@ sch.unsafe_set_dtype(c, write_index=0, dtype="float64")
 )"}}};
 const Define<&Schedule::set_axis_separator, set_axis_separator> set_axis_separator_record{
     {.name = "set_axis_separator",
+     .calls = CallOrder::moved,
      .does = "a buffer's dimensions are grouped into the axes of the memory that it lives in",
      .legal = "the program allocates the buffer",
      .parameters = {{"block", "that uses the buffer"},

@@ -379,6 +379,7 @@ before, behind = sch.cache_inplace(c, read_index=0, scope="local")
 )"}}};
 const Define<&Schedule::set_scope, set_scope> set_scope_record{
     {.name = "set_scope",
+     .calls = CallOrder::kept,
      .does = "a buffer lives in another memory",
      .legal = "the block around allocates the buffer",
      .parameters = {{"block", "a writer of the buffer"},

@@ -188,7 +188,8 @@ sch.vectorize(j)
 )"}}};
 const Define<&Schedule::unroll, [](State& s, int32_t loop) { set_kind(s, loop, ForKind::unrolled); }>
     unroll_record{{.name = "unroll",
-                   .does = "a loop's iterations are written out",
+                   .calls = CallOrder::kept,
+     .does = "a loop's iterations are written out",
                    .legal = "the extent is a constant",
                    .parameters = {{"loop", "to write out"}},
                    .sample = {samples::matmul, R"(

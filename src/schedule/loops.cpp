@@ -376,6 +376,7 @@ static int32_t add_unit_loop(State& s, int32_t block) {
 
 const Define<&Schedule::split, split> split_record{
     {.name = "split",
+     .calls = CallOrder::kept,
      .does = "a loop becomes nested loops; what is too much is cut off by a predicate",
      .legal =
          "the loop is serial and has no annotation, and the factors make no fewer iterations than it has",
@@ -406,6 +407,7 @@ first, middle, last = sch.loop_partition(j, sizes=[1, -1, 2])
 )"}}};
 const Define<&Schedule::fuse, fuse> fuse_record{
     {.name = "fuse",
+     .calls = CallOrder::kept,
      .does = "nested loops become one over the product of their extents",
      .legal = "the loops are serial, each holds nothing but the next, and no bound depends on one of them",
      .parameters = {{"loops", "adjacent, outermost first"}},
@@ -427,6 +429,7 @@ sch.reorder([k, i])
 )"}}};
 const Define<&Schedule::add_unit_loop, add_unit_loop> add_unit_loop_record{
     {.name = "add_unit_loop",
+     .calls = CallOrder::kept,
      .does = "a loop of one iteration around a block",
      .parameters = {{"block", "that the loop is put around"}},
      .sample = {samples::matmul, R"(

@@ -16,6 +16,13 @@ enum class StepKind : uint8_t {
   marker,  ///< a word in the trace
 };
 
+/// What a change does to calls of code that is not seen in the program (T.call_packed, T.call_extern).
+enum class CallOrder : uint8_t {
+  compared,  ///< refused when it changed their order, their arguments or the loops around them
+  kept,      ///< it leaves their order alone, whatever it does to the loops around them
+  moved,     ///< it changes where elements lie, of which they were given the strides: refused
+};
+
 bool is_handle(ParameterType type);  ///< of a block, loop or location
 
 struct Parameter {
@@ -36,6 +43,7 @@ struct Primitive {
   /// Its name among TVM's instructions where that is not ours in camel case; empty: it is ours alone.
   std::optional<std::string_view> reference;
   StepKind kind = StepKind::change;
+  CallOrder calls = CallOrder::compared;  ///< of changes
   std::string_view does;   ///< what it does, in one clause
   std::string_view legal;  ///< when it is accepted, in a sentence; empty: always
   std::vector<Parameter> parameters;

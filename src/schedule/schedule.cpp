@@ -53,19 +53,6 @@ const Primitive& known(std::string_view name) {
   return *p;
 }
 
-/// Steps that leave the order of calls alone, whatever they do to the loops around them.
-bool keeps_calls(std::string_view primitive) {
-  static constexpr std::string_view names[] = {"split",         "fuse",           "unroll",
-                                               "add_unit_loop", "annotate",       "unannotate",
-                                               "set_scope",     "enter_postproc", "annotate_buffer_access"};
-  return std::find(std::begin(names), std::end(names), primitive) != std::end(names) ||
-         primitive.starts_with("sample_");
-}
-/// Steps that change where the elements of a buffer lie, of which calls were given the strides.
-bool moves_elements(std::string_view primitive) {
-  return primitive == "storage_align" || primitive == "set_axis_separator";
-}
-
 /// Blocks and loops that no step of the trace made get steps that find them, so that the trace stands alone:
 /// the query that found them, or the block's name and its loops.
 struct Introduction {
@@ -177,10 +164,10 @@ std::vector<Handle> Schedule::apply(const Primitive& p, std::vector<Any> args) {
   }
   Introduction introduced(s);
   introduced.add(handles, s.asked.same_as(s.function) ? s.queries.size() : 0);
-  const bool guarded = state_->calls_out && !keeps_calls(p.name);
+  const bool guarded = state_->calls_out && p.kind == StepKind::change && p.calls != CallOrder::kept;
   const std::shared_ptr<State> before = guarded ? std::make_shared<State>(*state_) : nullptr;
   const std::vector<Handle> made = p.run(s, args);
-  if (guarded && (moves_elements(p.name) || before->calls() != state_->calls())) {
+  if (guarded && (p.calls == CallOrder::moved || before->calls() != state_->calls())) {
     state_ = before;
     throw ScheduleError(ErrorKind::model, "T0725",
                         fmt::format("{}: the program calls functions that are not seen here, whose order or "

@@ -180,7 +180,7 @@ Expr SizeNaming::by_rows(const Call& call, const Expr& x, const VarRef& var) {
 }
 
 /// What only moves elements: the function that does so for any rank.
-Expr SizeNaming::moved(const Call& call, const VarRef& var) {
+Expr SizeNaming::moved(const Call& call) {
   const Op* op = call.op.as<Op>();
   Array<Expr> args;
   const char* function = nullptr;
@@ -204,12 +204,11 @@ Expr SizeNaming::moved(const Call& call, const VarRef& var) {
   }
   if (!function || type.is_void()) return {};
   args.insert(0, make<ExternFunc>(fmt::format("tenon.rank.{}", function)));
-  (void)var;
   return graph::call(get_op("call_pure_packed"), args, {}, {tensor_type_unknown(-1, type)});
 }
 
 Expr SizeNaming::of_any_rank(const Call& call, const VarRef& var) {
-  if (const Expr done = moved(call, var)) return done;
+  if (const Expr done = moved(call)) return done;
   if (std::none_of(call.args.begin(), call.args.end(), open_rank)) return {};
   const Expr x = only_open(call);
   if (!x) return {};

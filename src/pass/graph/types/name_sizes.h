@@ -41,7 +41,7 @@ class SizeNaming : public BodyRewriter {
   Expr over_all_axes(const Call& call, const Expr& x, const VarRef& var);
   Expr along_one_axis(const Call& call, const Expr& x, const VarRef& var);
   Expr by_rows(const Call& call, const Expr& x, const VarRef& var);
-  static Expr moved(const Call& call, const VarRef& var);
+  static Expr moved(const Call& call);
   Expr by_rank(const char* function, Array<Expr> args, const Type& type, const std::string& name);
   Expr reshaped(const Expr& x, const Expr& shape, const std::string& name);
   tir::VarRef symbol(const Key& key, size_t dim, const std::string& name, DataType dtype);
