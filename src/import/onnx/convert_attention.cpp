@@ -48,7 +48,7 @@ Values linear_attention(NodeContext& n) {
     return n.op("full", {graph::shape_expr(std::move(shape)), n.scalar(value, of)},
                 make_attrs<DTypeAttrs>(of));
   };
-  auto last = [&](size_t i) { return n.known_shape(i)[2]; };
+  auto last = [&](size_t i) { return n.known_shape(i, 3, 3)[2]; };
   const Expr decay = gated ? heads(4, kh) : fill({PrimExpr(1), PrimExpr(1), PrimExpr(1), PrimExpr(1)}, 0, t);
   const Expr beta = delta ? heads(5, tir::is_one(last(5)) ? 1 : kh)
                           : fill({PrimExpr(1), PrimExpr(1), PrimExpr(1), PrimExpr(1)}, 1, t);

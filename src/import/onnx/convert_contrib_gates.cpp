@@ -48,8 +48,10 @@ Values branchwise_rms_norm(N& n) {
     // A number for each element of a group, or of all groups, which are the last axis or the last two.
     const Shape scale = n.known_shape(1, 1, 2);
     const PrimExpr width = s[s.size() - 1];
-    const auto all = branches > 0 ? tir::as_int(width) : tir::as_int(s[s.size() - 2]),
-               part = tir::as_int(size), first = tir::as_int(scale[0]);
+    const auto all = branches > 0   ? tir::as_int(width)
+                     : s.size() > 1 ? tir::as_int(s[s.size() - 2])
+                                    : std::nullopt;
+    const auto part = tir::as_int(size), first = tir::as_int(scale[0]);
     const bool shared = scale.size() == 1 && first && part && *first == *part;
     Expr w = n.cast(n.in(1), f32);
     if (branches > 0 && shared)
