@@ -221,6 +221,20 @@ TEST_F(RunTimeSizes, ResultsTakeTheShapeThatAFunctionGives) {
   }
 }
 
+TEST_F(RunTimeSizes, ViewsOfOpenTypesAreNoCopies) {
+  // Both types are R.Tensor(dtype="float32"), which says nothing of the shape.
+  expect_shape(R"(
+    @R.function
+    def main(x: R.Tensor((6,), "float32"), s: R.Tensor((n,), "int64"), t: R.Tensor((m,), "int64")):
+        h = R.tensor_to_shape(s)
+        g = R.tensor_to_shape(t)
+        y = R.reshape(x, h)
+        z = R.reshape(y, g)
+        return z
+)",
+               {ramp({6}), sizes({2, 3}), sizes({3, 1, 2})}, {3, 1, 2}, 15);
+}
+
 TEST_F(RunTimeSizes, UnknownRanksAreRefusedAtTheirLocation) {
   const std::string text = R"(
     @R.function

@@ -39,7 +39,7 @@ class SimplifyExpr : public BodyRewriter {
     if (call.args.empty() || !call.args[0]) return value;
     const Expr& x = call.args[0];
     const Type type = var->declared ? var->declared : value->type;
-    const bool same = x->type && type && structural_equal(x->type, type);
+    const bool same = x->type && type && known_shape(type) && structural_equal(x->type, type);
     if (is_conv(name)) return call.args.size() == 2 ? convolution(call, value) : value;
     if (name == "concat") {
       Expr tuple = x.is<Tuple>() ? x : definition(x);
@@ -137,7 +137,7 @@ class SimplifyExpr : public BodyRewriter {
       const auto* c = call.args[0].as<Constant>();
       if (!c || c->data.size() > 4096 || !is_constant_filled(call.args[0], v)) continue;
       const Expr& taken = call.args[v ? 1 : 2];
-      if (taken->type && structural_equal(taken->type, type)) return taken;
+      if (taken->type && known_shape(type) && structural_equal(taken->type, type)) return taken;
     }
     return value;
   }

@@ -21,6 +21,8 @@ namespace graph {
 namespace {
 
 bool same_type(const Type& a, const Type& b) { return a && b && structural_equal(a, b); }
+/// Tensors of one type and shape: types that leave the shape open say nothing of it.
+bool same_tensor(const Type& a, const Type& b) { return same_type(a, b) && known_shape(a); }
 
 /// Every value of `from` is a value of `to`.
 bool widens(DataType from, DataType to) {
@@ -55,7 +57,7 @@ class Canonicalize : public BodyRewriter {
     if (is_view(name)) return view(call, value, type);
     if (name == "permute_dims") return permute(call, value, type);
     if (name == "layout_transform") return relayout(call, value, type);
-    if (name == "broadcast_to" && same_type(call.args[0]->type, type)) return call.args[0];
+    if (name == "broadcast_to" && same_tensor(call.args[0]->type, type)) return call.args[0];
     if (name == "negative" || name == "bitwise_not" || name == "logical_not") {
       if (const Call* inner = definition_call(call.args[0], name)) return inner->args[0];
       return value;
@@ -107,14 +109,14 @@ class Canonicalize : public BodyRewriter {
 
   Expr view(const Call& call, const Expr& value, const Type& type) {
     const Expr& x = call.args[0];
-    if (same_type(x->type, type)) return x;
+    if (same_tensor(x->type, type)) return x;
     auto shape = known_shape(type);
     if (!shape || !as_tensor(type)) return value;
     Expr source = x;
     for (Expr inner = definition(source); inner && op_of(inner) && is_view(op_of(inner)->name);
          inner = definition(source))
       source = inner.as<Call>()->args[0];
-    if (same_type(source->type, type)) return source;
+    if (same_tensor(source->type, type)) return source;
     const bool canonical = op_of(value)->name == "reshape" && call.args[1].is<ShapeExpr>() &&
                            structural_equal(call.args[1].as<ShapeExpr>()->values, *shape);
     if (source.same_as(x) && canonical) return value;
@@ -194,8 +196,8 @@ class Canonicalize : public BodyRewriter {
       return true;
     };
     const double one = name == "add" || name == "subtract" ? 0 : 1;
-    if (neutral(b, one) && same_type(a->type, type)) return a;
-    if ((name == "add" || name == "multiply") && neutral(a, one) && same_type(b->type, type)) return b;
+    if (neutral(b, one) && same_tensor(a->type, type)) return a;
+    if ((name == "add" || name == "multiply") && neutral(a, one) && same_tensor(b->type, type)) return b;
     return value;
   }
 
