@@ -9,14 +9,12 @@ namespace {
 /// Which library registers the functions whose names begin so (src/runtime/libraries/NAME.cpp).
 constexpr struct {
   std::string_view functions, name;
-} kLibraries[] = {{"tenon.sequence.", "sequence"},   {"tenon.optional.", "sequence"},
-                  {"tenon.map.", "sequence"},        {"tenon.string.", "string"},
-                  {"tenon.image.", "image"},         {"tenon.cblas.", "blas"},
-                  {"tenon.dnnl.", "blas"},
-                  {"tenon.program.", "program"},     {"tenon.artifact.", "artifact_write"},
-                  {"tenon.machine.", "measure"},     {"tenon.kernel.", "kernel_call"},
-                  {"tenon.rank.", "rank"},           {"tenon.function.", "function"},
-                  {"tenon.graph.", "graph_executor"}};
+} kLibraries[] = {
+    {"tenon.sequence.", "sequence"}, {"tenon.optional.", "sequence"},   {"tenon.map.", "sequence"},
+    {"tenon.string.", "string"},     {"tenon.image.", "image"},         {"tenon.cblas.", "blas"},
+    {"tenon.dnnl.", "blas"},         {"tenon.program.", "program"},     {"tenon.artifact.", "artifact_write"},
+    {"tenon.machine.", "measure"},   {"tenon.kernel.", "kernel_call"},  {"tenon.rank.", "rank"},
+    {"tenon.function.", "function"}, {"tenon.graph.", "graph_executor"}};
 
 /// The folder of the library that holds this code, with a slash behind it.
 std::string own_folder() {

@@ -189,7 +189,7 @@ sch.vectorize(j)
 const Define<&Schedule::unroll, [](State& s, int32_t loop) { set_kind(s, loop, ForKind::unrolled); }>
     unroll_record{{.name = "unroll",
                    .calls = CallOrder::kept,
-     .does = "a loop's iterations are written out",
+                   .does = "a loop's iterations are written out",
                    .legal = "the extent is a constant",
                    .parameters = {{"loop", "to write out"}},
                    .sample = {samples::matmul, R"(

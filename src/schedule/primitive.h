@@ -44,8 +44,8 @@ struct Primitive {
   std::optional<std::string_view> reference;
   StepKind kind = StepKind::change;
   CallOrder calls = CallOrder::compared;  ///< of changes
-  std::string_view does;   ///< what it does, in one clause
-  std::string_view legal;  ///< when it is accepted, in a sentence; empty: always
+  std::string_view does;                  ///< what it does, in one clause
+  std::string_view legal;                 ///< when it is accepted, in a sentence; empty: always
   std::vector<Parameter> parameters;
   Sample sample;
   // From the C++ signature and the implementation:

@@ -9,6 +9,7 @@ import unittest
 
 import tenon
 from tenon import transform
+from tenon.script.source import verify
 from tenon.script import tir as T
 
 ROOT = os.environ.get("TENON_SOURCE_DIR") or os.path.join(os.path.dirname(__file__), "../..")
@@ -71,7 +72,9 @@ class Passes(unittest.TestCase):
                                         config={key: option(key, value) for key, value in options.items()})
         if error:
             with self.assertRaises(tenon.Error) as refused, context:
-                transform.Sequential(["infer_types", *passes])(tenon.parse(text, name))
+                module = tenon.parse(text, name)
+                verify(module)
+                transform.Sequential(["infer_types", *passes])(module)
             return self.assertIn(error, str(refused.exception))
         with context:
             module = transform.Sequential(["infer_types", *passes])(tenon.parse(text, name))

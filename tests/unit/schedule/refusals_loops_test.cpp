@@ -19,11 +19,11 @@ void refuse_loops(Refuser& refuse) {
   refuse(lower, "T0724", "would come inside it",
          [](Schedule& s) { s.reorder({loop_around(s, "D", 1), loop_around(s, "D", 0)}); });
   refuse(lower, "T0744", "its bounds depend on", [](Schedule& s) { s.blockize(loop_around(s, "D", 1)); });
-  refuse(program_of(kBuffers,
-                    "for i, j in T.grid(4, 6):\n    with T.block(\"D\"):\n" +
-                        indented(own + "D[vi, vj] = A[vi, vj]\nT.call_packed(\"test.seen\", vi)", 8)),
-         "T0725", "the program calls functions that are not seen here",
-         [](Schedule& s) { s.reorder({loop_around(s, "D", 1), loop_around(s, "D", 0)}); });
+  refuse(
+      program_of(kBuffers, "for i, j in T.grid(4, 6):\n    with T.block(\"D\"):\n" +
+                               indented(own + "D[vi, vj] = A[vi, vj]\nT.call_packed(\"test.seen\", vi)", 8)),
+      "T0725", "the program calls functions that are not seen here",
+      [](Schedule& s) { s.reorder({loop_around(s, "D", 1), loop_around(s, "D", 0)}); });
   refuse(two(kPlain), "T0720", "fuse needs at least one loop", [](Schedule& s) { s.fuse({}); });
   refuse(two(kPlain), "T0718", "is not a usable number of iterations",
          [](Schedule& s) { s.split(loop_around(s, "C", 0), {-1, -3}); });
