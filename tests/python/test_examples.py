@@ -245,7 +245,7 @@ class Fusion(unittest.TestCase):
         for least, convolutions in ((3, 1), (4, 3)):
             with transform.PassContext(opt_level=3, required_pass=["combine_parallel_conv2d"],
                                        config={"combine_parallel_conv2d.min_branches": least}):
-                combined = transform.Sequential(["infer_types", "combine_parallel_conv2d"])(module)
+                combined = transform.Sequential(["infer_types", "combine_parallel_conv2d", "eliminate_dead_code"])(module)
             self.assertEqual(ops_of(combined).count("nn.conv2d"), convolutions)
             np.testing.assert_allclose(tenon.compile(combined)(x), want, rtol=1e-4, atol=1e-5)
 
