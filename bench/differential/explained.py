@@ -54,6 +54,10 @@ def known_value(model, feed, name):
     return results[0] if results and isinstance(results[0], np.ndarray) else None
 
 
+REDUCTIONS = ("ReduceL1", "ReduceL2", "ReduceLogSum", "ReduceLogSumExp", "ReduceMax", "ReduceMean", "ReduceMin", "ReduceProd",
+              "ReduceSum", "ReduceSumSquare")
+
+
 def of_nothing(*operators):
     """An operator of these in it has an operand without elements."""
     def holds(model, feed):
@@ -400,9 +404,9 @@ EXPLAINED = [
     Explained(("Scan",), "accepted", "OrtValueTensorSlicer|ort_value_tensor_slicer", "a scan over nothing has no iteration; neither reference knows the sizes of its results", scans_nothing),
     Explained(("com.microsoft::QLinearGlobalAveragePool",), "differs", "np.u?int8", "halfway between two numbers the even one is taken; ONNX Runtime multiplies by a rounded share", mean_between),
     Explained(("Attention",), "accepted", "attention_(parameters|helper).h", "no keys give zeros, no queries nothing; ONNX Runtime takes no tensors without elements", of_nothing("Attention")),
-    Explained(("ReduceL1", "ReduceL2", "ReduceMax", "ReduceMean", "ReduceMin", "ReduceProd", "ReduceSum", "ReduceSumSquare"), "differs", r"\w+\[[^\]]*\b1\b[^\]]*\], wanted \w+\[[^\]]*\b0\b",
+    Explained(REDUCTIONS, "differs", r"\w+\[[^\]]*\b1\b[^\]]*\], wanted \w+\[[^\]]*\b0\b",
               "a reduced axis has size 1; ONNX Runtime keeps some axes of a tensor of nothing",
-              of_nothing("ReduceL1", "ReduceL2", "ReduceMax", "ReduceMean", "ReduceMin", "ReduceProd", "ReduceSum", "ReduceSumSquare")),
+              of_nothing(*REDUCTIONS)),
     Explained(("Squeeze",), "differs", r"\w+\[[^\]]*\b1\b[^\]]*\], wanted \w+\[", "an empty list of axes removes none, as the reference evaluator has it; ONNX Runtime takes it for one left out", squeezes_no_axes),
     Explained(("MaxRoiPool",), "accepted", "roi_pool.cc", "images without channels have results without elements", images_without_channels),
     Explained(("com.microsoft::DynamicQuantizeMatMul",), "differs", r"np.float32\(nan\)", "the range of data with NaN is NaN; ONNX Runtime leaves NaN out", quantises_nan),
