@@ -421,6 +421,8 @@ EXPLAINED = [
     Explained(("DFT", "STFT", "MaxPool"), "differs", r"is np\.int64", "the largest of values that are equal but for rounding", positions_of_spectra),
     Explained(("ConvTranspose",), "accepted", "Computed output shape is inconsistent", "an image without elements has a result of padding", of_nothing("ConvTranspose")),
     Explained(("GridSample",), "accepted", "Input spatial dimensions must be non-empty", "a grid without places takes nothing from an image", of_nothing("GridSample")),
+    Explained(("ReduceMean",), "differs", r"is np\.float\d+\(nan\)", "the mean of nothing is 0 / 0, as the reference evaluator has it; ONNX Runtime gives a scalar 0", of_nothing("ReduceMean")),
+    Explained(REDUCTIONS, "refused", r"axis -?\d+ of Reduce\w+ is outside of rank 0", "a scalar has no axes; ONNX Runtime gives it back"),
     Explained(("ReduceMean",), "differs", r"is np\.u?int64", "integers are summed as integers, which wrap; ONNX Runtime sums doubles", sums_past_doubles),
     Explained(("ConcatFromSequence", "SequenceConstruct", "SequenceInsert"), "refused", "T0521.*differ in type, or in a size", "sizes beside the axis must be equal; ONNX Runtime does not look at tensors without elements", of_nothing("SequenceConstruct", "SequenceInsert")),
     Explained(("ai.onnx.ml::TreeEnsembleClassifier",), "differs", r"is np\.(int64|float32)", "a class that no leaf speaks for has the score 0 and may be the best one, as the standard has it; ONNX Runtime leaves it out",
