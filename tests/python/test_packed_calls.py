@@ -83,6 +83,26 @@ class PackedCalls(unittest.TestCase):
                 tenon.load(path)
             self.assertEqual(caught.exception.code, "T0609")
 
+    def test_a_call_is_made_in_every_run(self):
+        # Runs of equal shapes are recorded, and kernels of constants computed once: not those that call.
+        exe = tenon.compile(tenon.parse('''
+@I.ir_module
+class Module:
+    @T.prim_func
+    def fill(C: T.Buffer((2,), "float32"), B: T.Buffer((2,), "float32")):
+        for i in range(2):
+            B[i] = C[i]
+        T.call_packed("test.packed.count", T.tensor_view(B, "r"), dtype="void")
+
+    @R.function
+    def main(x: R.Tensor((n,), "float32")):
+        y = R.call_tir(Module.fill, (R.const([1.0, 2.0], "float32"),), out_sinfo=R.Tensor((2,), "float32"))
+        return (y, R.exp(x))
+'''))
+        for _ in range(6):
+            exe(np.zeros(3, "f"))
+        self.assertEqual([seen[0].tolist() for seen in self.seen], [[1, 2]] * 6)
+
 
 if __name__ == "__main__":
     unittest.main()
