@@ -268,6 +268,21 @@ def sums_past_doubles(model, feed):
     return any(v is not None and v.dtype.kind in "iu" and sum(abs(int(x)) for x in v.flat) >= 2 ** 53 for v in given)
 
 
+def sums_that_cancel(model, feed):
+    """Terms of a sum add up to next to nothing beside their sizes: to as little as they are rounded by."""
+    def cancels(node):
+        x = known_value(model, feed, node.input[0])
+        if x is None or x.dtype != np.float32 or not x.size:
+            return False
+        given = len(node.input) > 1 and node.input[1]
+        axes = known_value(model, feed, node.input[1]) if given else attribute(node, "axes")
+        axes = tuple(int(a) for a in axes) if axes is not None and len(axes) else None
+        wide = x.astype(np.float64)
+        size = np.abs(wide).sum(axis=axes)
+        return bool(np.any((size > 0) & (np.abs(wide.sum(axis=axes)) <= 1e-6 * size)))
+    return any(cancels(n) for n in nodes_of(model, "ReduceSum", "ReduceMean"))
+
+
 def positions_of_spectra(model, feed):
     """A pool gives positions in what a Fourier transform computed, where equal values differ by rounding."""
     spectra = {o for n in nodes_of(model, "DFT", "STFT") for o in n.output}
@@ -378,7 +393,7 @@ EXPLAINED = [
     Explained(("ai.onnx.ml::Normalizer",), "differs", "np.float", "MAX divides by the largest magnitude, as the reference evaluator does; ONNX Runtime takes the largest value", largest_magnitude),
     Explained(("ArgMax", "ArgMin"), "refused", "T0501|T1101", "there is no largest element of nothing (docs/onnx_checks.md)", of_nothing("ArgMax", "ArgMin")),
     Explained(("RoiAlign", "MaxRoiPool"), "refused", "T0501", "nothing can be picked from an image without elements (docs/onnx_checks.md)", of_nothing("RoiAlign", "MaxRoiPool")),
-    Explained(("LpPool", "AveragePool", "MaxPool"), "accepted", "SetOutputSize|pool_attributes.h", "an image without elements has windows of padding, or none", of_nothing("LpPool", "AveragePool", "MaxPool")),
+    Explained(("LpPool", "AveragePool", "MaxPool", "com.microsoft::QLinearAveragePool"), "accepted", "SetOutputSize|pool_attributes.h", "an image without elements has windows of padding, or none", of_nothing("LpPool", "AveragePool", "MaxPool", "QLinearAveragePool")),
     Explained(("GlobalLpPool", "GlobalAveragePool", "GlobalMaxPool"), "accepted", "SetOutputSize|pool_attributes.h", "an image without elements has a norm, mean or largest element like any reduction of nothing", of_nothing("GlobalLpPool", "GlobalAveragePool", "GlobalMaxPool")),
     Explained(("LayerNormalization", "SimplifiedLayerNormalization"), "accepted", "must be at least 1, got 0", "what is normalised has no elements", of_nothing("LayerNormalization", "SimplifiedLayerNormalization")),
     Explained(("AffineGrid",), "differs", "np.float", "the only place of an axis of one element is its middle, as in PyTorch; the standard's formula divides by zero", unit_grids),
@@ -423,6 +438,7 @@ EXPLAINED = [
     Explained(("GridSample",), "accepted", "Input spatial dimensions must be non-empty", "a grid without places takes nothing from an image", of_nothing("GridSample")),
     Explained(("ReduceMean",), "differs", r"is np\.float\d+\(nan\)", "the mean of nothing is 0 / 0, as the reference evaluator has it; ONNX Runtime gives a scalar 0", of_nothing("ReduceMean")),
     Explained(REDUCTIONS, "refused", r"axis -?\d+ of Reduce\w+ is outside of rank 0", "a scalar has no axes; ONNX Runtime gives it back"),
+    Explained(("ReduceSum", "ReduceMean"), "differs", r"is np\.float32\(-?\d\.?\d*e-\d\d\)|wanted np\.float32\(-?\d\.?\d*e-\d\d\)", "terms that cancel are added in another order, within the bound of docs/numerics.md", sums_that_cancel),
     Explained(("ReduceMean",), "differs", r"is np\.u?int64", "integers are summed as integers, which wrap; ONNX Runtime sums doubles", sums_past_doubles),
     Explained(("ConcatFromSequence", "SequenceConstruct", "SequenceInsert"), "refused", "T0521.*differ in type, or in a size", "sizes beside the axis must be equal; ONNX Runtime does not look at tensors without elements", of_nothing("SequenceConstruct", "SequenceInsert")),
     Explained(("ai.onnx.ml::TreeEnsembleClassifier",), "differs", r"is np\.(int64|float32)", "a class that no leaf speaks for has the score 0 and may be the best one, as the standard has it; ONNX Runtime leaves it out",
