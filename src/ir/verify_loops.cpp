@@ -84,14 +84,6 @@ class Races {
   std::unordered_set<const Var*> differs_;
 };
 
-/// Whether a loop may be meant to run more than once: an extent such as min(n, 1) may be known not to.
-bool may_repeat(const PrimExpr& extent) {
-  if (const auto n = as_int(extent)) return *n > 1;
-  if (const auto* n = extent.as<Add>()) return may_repeat(n->a) || may_repeat(n->b);
-  if (const auto* n = extent.as<Mul>()) return may_repeat(n->a) || may_repeat(n->b);
-  return extent.is<Var>();
-}
-
 struct Interval {
   int64_t min = 0, max = 0;
 };
@@ -144,6 +136,9 @@ class Loops {
       Intervals outer = runs ? std::exchange(vars_, iterator_values(*n)) : vars_;
       stmt(n->block, runs);
       vars_ = std::move(outer);
+    } else if (const auto* n = s.as<tir::Evaluate>()) {
+      const auto* c = n->value.as<tir::Call>();
+      if (c && c->op == "tir.assume" && c->args.size() == 1) learn(c->args[0]);
     } else if (const auto* n = s.as<SeqStmt>()) {
       // An assertion or a jump may end the program before what follows.
       for (const Stmt& c : n->seq) {
@@ -162,6 +157,24 @@ class Loops {
   }
 
  private:
+  /// Sizes that an assumption in front leaves at most 1.
+  void learn(const PrimExpr& assumed) {
+    if (const auto* n = assumed.as<And>()) return learn(n->a), learn(n->b);
+    const auto one = [&](const PrimExpr& size, const PrimExpr& bound, int64_t most) {
+      if (const auto b = as_int(bound); b && *b <= most && size.is<Var>())
+        at_most_one_.insert(size.as<Var>());
+    };
+    if (const auto* n = assumed.as<LT>()) one(n->a, n->b, 2);
+    if (const auto* n = assumed.as<LE>()) one(n->a, n->b, 1);
+    if (const auto* n = assumed.as<EQ>()) one(n->a, n->b, 1);
+  }
+  /// Whether a loop may be meant to run more than once: an extent such as min(n, 1) may be known not to.
+  bool may_repeat(const PrimExpr& extent) const {
+    if (const auto n = as_int(extent)) return *n > 1;
+    if (const auto* n = extent.as<Add>()) return may_repeat(n->a) || may_repeat(n->b);
+    if (const auto* n = extent.as<Mul>()) return may_repeat(n->a) || may_repeat(n->b);
+    return extent.is<Var>() && !at_most_one_.contains(extent.as<Var>());
+  }
   /// A jump at or below s ends what is around it: not one that a loop inside takes. `next`: one to the next
   /// iteration of the loop around counts.
   static bool jumps_out(const Stmt& s, bool next, bool in_loop = false) {
@@ -268,7 +281,8 @@ class Loops {
   std::string where_;
   DiagnosticList& problems_;
   Intervals vars_;
-  std::unordered_set<const Var*> of_blocks_;  ///< memory that enclosing blocks allocate
+  std::unordered_set<const Var*> at_most_one_;  ///< sizes, as assumptions in front say
+  std::unordered_set<const Var*> of_blocks_;    ///< memory that enclosing blocks allocate
 };
 
 }  // namespace

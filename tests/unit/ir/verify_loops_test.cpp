@@ -39,6 +39,12 @@ TEST(VerifyLoops, RacesOfParallelLoops) {
       body("    for i in T.parallel(8):\n        for j in range(8):\n            A[j] = A[j] + B[i, j]\n"),
       "T0335");
   EXPECT_EQ(body("    for i in T.parallel(n):\n        A[n % 8] = T.float32(1)\n"), "T0335");
+  // A size that is assumed to be 0 or 1 has no second iteration.
+  const std::string same = "    for i in T.parallel(n):\n        A[0] = T.float32(1)\n";
+  for (const char* few : {"n < 2", "n <= 1", "n >= 0 and n < 2", "n == 1"})
+    EXPECT_EQ(body("    T.evaluate(T.assume(" + std::string(few) + "))\n" + same), "") << few;
+  for (const char* many : {"n < 3", "n >= 1", "n == 2"})
+    EXPECT_EQ(body("    T.evaluate(T.assume(" + std::string(many) + "))\n" + same), "T0335") << many;
   EXPECT_EQ(body("    for i in T.parallel(8):\n"
                  "        for k in range(8):\n"
                  "            with T.block(\"sum\"):\n"
