@@ -2,12 +2,12 @@
 # SPDX-License-Identifier: Apache-2.0
 """Networks on bytes and 16-bit floats, interleaved with ONNX Runtime and OpenVINO at the same precision.
 
-    bench/precision.py --tenon TENON --models build/bench/models [--rounds N] [--slot SECONDS] [--forms qdq bf16 --] [NAME…]
+    bench/precision.py --tenon TENON --models build/bench/models [--rounds N] [--slot SECONDS] [--threads N] [--forms qdq bf16 --] [NAME…]
 
 Of each float model NAME.onnx a QDQ model (static, per channel, from ONNX Runtime's quantiser) and a float16 model are
 written beside it, once. Rows: f32; QDQ; bf16 (Tenon: --precision bf16, OpenVINO: its precision hint, ONNX Runtime has
 none); f16 (a float16 model; OpenVINO computes it in its own choice). A time is the smallest of all rounds, on
-one thread; the error is the root mean square of the difference from ONNX Runtime's f32 outputs, relative to them."""
+one thread or N; the error is the root mean square of the difference from ONNX Runtime's f32 outputs, relative to them."""
 import argparse
 import pathlib
 import subprocess
@@ -102,7 +102,7 @@ def time_form(o, rounds, path, words, modes, scratch, reference, contenders):
             contenders[label, mode] = Contender(label, label, mode)
         contender = contenders[label, mode]
         try:
-            contender.ask("create", artifact=str(artifact), model=str(path), inputs=str(inputs), threads=1)
+            contender.ask("create", artifact=str(artifact), model=str(path), inputs=str(inputs), threads=o.threads)
             contender.ask("check", outputs=str(scratch / "outputs.npz"))
         except Failure as failure:
             print(f"  {failure}", file=sys.stderr)
@@ -125,6 +125,7 @@ def main():
     parser.add_argument("--models", type=pathlib.Path, required=True)
     parser.add_argument("--rounds", type=int, default=ROUNDS)
     parser.add_argument("--slot", type=float, default=SLOT_SECONDS, help="seconds of a contender's turn")
+    parser.add_argument("--threads", type=int, default=1, help="of each contender")
     parser.add_argument("--forms", nargs="+", choices=FORMS, default=FORMS)
     parser.add_argument("names", nargs="*", default=DEFAULT)
     o = parser.parse_args()
