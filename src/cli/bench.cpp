@@ -33,6 +33,49 @@ struct Sum {
 };
 using KernelProfile = std::map<std::string, Sum, std::less<>>;
 
+/// The shortest time of each call of a kernel over several runs, so that what else the machine does is left
+/// out, as it is in the shortest time of whole runs.
+class ShortestCalls {
+ public:
+  void begin_run() {
+    for (auto& [name, calls] : calls_) calls.next = 0;
+  }
+  void add(std::string_view name, double ms) {
+    auto it = calls_.find(name);
+    if (it == calls_.end()) it = calls_.emplace(std::string(name), Calls{}).first;
+    Calls& calls = it->second;
+    if (calls.next == calls.ms.size()) calls.ms.push_back(ms);
+    double& shortest = calls.ms[calls.next++];
+    shortest = std::min(shortest, ms);
+  }
+  KernelProfile profile() const {
+    KernelProfile out;
+    for (const auto& [name, calls] : calls_)
+      out[name] = {std::accumulate(calls.ms.begin(), calls.ms.end(), 0.0), int64_t(calls.ms.size())};
+    return out;
+  }
+
+ private:
+  struct Calls {
+    std::vector<double> ms;  // by place in a run
+    size_t next = 0;
+  };
+  std::map<std::string, Calls, std::less<>> calls_;
+};
+
+KernelProfile profile_kernels(Session& session, const std::vector<NDArray>& inputs, double seconds) {
+  constexpr int least_runs = 10;
+  ShortestCalls calls;
+  session.set_profile([&](std::string_view name, double ms) { calls.add(name, ms); });
+  const auto begin = std::chrono::steady_clock::now();
+  for (int i = 0; i < least_runs || ms_since(begin) < seconds * 1e3; ++i) {
+    calls.begin_run();
+    session.invoke(inputs);
+  }
+  session.set_profile({});
+  return calls.profile();
+}
+
 /// Kernels by time, beside the least time that this machine needs for their arithmetic and bytes. Both are
 /// null where sizes are known only when the model runs, and for what the runtime itself does.
 json kernel_table(const KernelProfile& profile, const Artifact& artifact, int threads) {
@@ -107,17 +150,7 @@ void bench(const BenchOptions& o, Console& console) {
   const int64_t peak = peak_memory_bytes();  // before the machine is measured, which takes memory too
   json kernels = json::array();
   if (o.kernels) {
-    constexpr int profiled_runs = 10;
-    KernelProfile profile;
-    session.set_profile([&](std::string_view name, double ms) {
-      auto it = profile.find(name);
-      if (it == profile.end()) it = profile.emplace(std::string(name), Sum{}).first;
-      it->second.ms += ms / profiled_runs;
-      ++it->second.calls;
-    });
-    for (int i = 0; i < profiled_runs; ++i) session.invoke(inputs);
-    session.set_profile({});
-    for (auto& [name, sum] : profile) sum.calls /= profiled_runs;
+    const KernelProfile profile = profile_kernels(session, inputs, o.repeat > 0 ? 0 : o.seconds);
     kernels = kernel_table(profile, p.artifact, session.threads());
   }
   std::sort(runs.begin(), runs.end());
@@ -172,7 +205,8 @@ void add_bench(CLI::App& app, Console& console) {
       ->check(CLI::Range(0, 1000000).description(""))
       ->capture_default_str()
       ->type_name("N");
-  verb->add_flag("--kernels", options->kernels, "time of every kernel, beside what this machine could reach");
+  verb->add_flag("--kernels", options->kernels,
+                 "shortest time of every kernel, beside what this machine could reach");
   verb->callback([options, &console] { bench(*options, console); });
 }
 
