@@ -15,8 +15,9 @@
 namespace tenon {
 namespace {
 
-constexpr int64_t kFanOutNs = 20'000;    // a region shorter than this is not worth waking anyone for
-constexpr int64_t kTaskNs = 10'000;      // and no thread is asked to do less than this
+constexpr int64_t kTaskNs = 10'000;  // no thread is woken to do less than this
+constexpr int64_t kAwakeTaskNs =
+    3'000;  // nor, where it spins between two regions, asked to do less than this
 constexpr int64_t kUnknownCostNs = 100;  // per iteration, when the compiler does not say
 constexpr int64_t kSpinUs = 30;          // about what waking a parked thread takes
 constexpr size_t kHeader = 64;
@@ -220,6 +221,7 @@ struct ThreadPoolForkHandler {
     // when the fork happened: what it holds is given up, never touched.
     new (&pool.workers_) std::vector<std::unique_ptr<ThreadPool::Worker>>();
     pool.pending_.store(0, std::memory_order_relaxed);
+    pool.awake_.store(0, std::memory_order_relaxed);
     pool.busy_.clear();
   }
 };
@@ -260,9 +262,13 @@ int32_t ThreadPool::run_task(int index, const TenonKernelContext* context) {
 }
 
 void ThreadPool::work(Worker& self, int index) {
+  awake_.fetch_add(1, std::memory_order_relaxed);
   for (;;) {
-    if (!spin([&] { return self.state.load(std::memory_order_relaxed) != kIdle; }))
+    if (!spin([&] { return self.state.load(std::memory_order_relaxed) != kIdle; })) {
+      awake_.fetch_sub(1, std::memory_order_relaxed);
       self.state.wait(kIdle, std::memory_order_relaxed);
+      awake_.fetch_add(1, std::memory_order_relaxed);
+    }
     uint32_t seen = kPosted;
     if (self.state.compare_exchange_strong(seen, kIdle, std::memory_order_acq_rel)) {
       self.code = run_task(index, &self.context);
@@ -280,8 +286,8 @@ int32_t ThreadPool::run(TenonParallelBody body, void* closure, int64_t extent, i
   int64_t total = 0;
   if (__builtin_mul_overflow(extent, cost > 0 ? cost : kUnknownCostNs, &total)) total = INT64_MAX;
   int64_t tasks = std::min<int64_t>({threads, cores_, extent});
-  if (total < kFanOutNs) tasks = 1;
-  tasks = std::min(tasks, std::max<int64_t>(1, total / kTaskNs));
+  const int64_t awake = std::min<int64_t>(awake_.load(std::memory_order_relaxed) + 1, total / kAwakeTaskNs);
+  tasks = std::min(tasks, std::max(awake, total / kTaskNs));
   if (tasks <= 1 || busy_.test_and_set(std::memory_order_acquire)) return body(closure, 0, extent, serial);
   struct Unlock {
     std::atomic_flag& flag;

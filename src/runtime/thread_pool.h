@@ -91,6 +91,7 @@ class ThreadPool {
   std::atomic_flag busy_ = ATOMIC_FLAG_INIT;
   std::vector<std::unique_ptr<Worker>> workers_;  // touched by the holder of busy_ only
   Job job_;
+  std::atomic<int> awake_{0};  // workers that are not parked
   alignas(64) std::atomic<uint32_t> pending_{0};
   friend struct ThreadPoolForkHandler;
 };

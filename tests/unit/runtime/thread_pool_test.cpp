@@ -55,6 +55,15 @@ TEST(ThreadPool, SmallRegionsStayOnTheCaller) {
   run(context, body, &seen, 1000, 10);  // 10 µs
   EXPECT_EQ(seen.calls, 1);
   EXPECT_EQ(seen.elsewhere, 0);
+
+  // A thread that still spins behind a larger region takes part in smaller ones, down to some limit.
+  auto nothing = [](void*, int64_t, int64_t, const TenonKernelContext*) -> int32_t { return 0; };
+  for (int repeat = 0; repeat < 50; ++repeat) {
+    seen.calls = 0;
+    run(context, nothing, nullptr, 1000, 1000);
+    run(context, body, &seen, 1000, 5);  // 5 µs
+    EXPECT_EQ(seen.calls, 1);
+  }
 }
 
 TEST(ThreadPool, TheLowestFailingRangeWinsForAnyThreadCount) {
