@@ -5,8 +5,8 @@
     bench/export.py OUT [NAME…]
 
 BERT-base (transformers, batch 1, sequence 128, hidden state and pooled output), networks of torchvision at 224×224
-(ViT-B/16, Swin-T, ResNet-18, MobileNetV3-L, EfficientNet-B0), and a U-Net (Ronneberger et al. 2015, with padding and
-a quarter of its channels) at 256×256.
+(ViT-B/16, Swin-T, ResNet-18, MobileNetV3-L, EfficientNet-B0), a U-Net (Ronneberger et al. 2015, with padding and
+a quarter of its channels) at 256×256, and a small YOLO-like detector at 640×640.
 This needs the packages of requirements-export.txt and nothing of the other environment. No weights are downloaded.
 Weights are normal with a standard deviation of 1/√inputs, so that attention is neither flat nor one-hot and every
 part of the network counts in the outputs."""
@@ -96,8 +96,73 @@ def unet():
     return UNet(), (image(256),), ["image"], ["classes"]
 
 
+def yolo():
+    """The blocks of a small one-stage detector at 640×640: cross-stage partial bottlenecks, pooling at three scales, two ways
+    between the maps, and heads whose boxes are expectations over 16 distances."""
+    from torch import nn
+
+    distances, classes = 16, 80
+
+    def conv(inputs, outputs, kernel=1, stride=1):
+        return nn.Sequential(nn.Conv2d(inputs, outputs, kernel, stride, kernel // 2, bias=False), nn.BatchNorm2d(outputs), nn.SiLU())
+
+    class Partial(nn.Module):
+        def __init__(self, inputs, outputs, repeats, shortcut):
+            super().__init__()
+            half = outputs // 2
+            self.shortcut, self.first = shortcut, conv(inputs, outputs)
+            self.steps = nn.ModuleList(nn.Sequential(conv(half, half, 3), conv(half, half, 3)) for _ in range(repeats))
+            self.last = conv((2 + repeats) * half, outputs)
+
+        def forward(self, x):
+            parts = list(self.first(x).chunk(2, 1))
+            for step in self.steps:
+                parts.append(step(parts[-1]) + parts[-1] if self.shortcut else step(parts[-1]))
+            return self.last(torch.cat(parts, 1))
+
+    class Pools(nn.Module):
+        def __init__(self, channels):
+            super().__init__()
+            self.first, self.last = conv(channels, channels // 2), conv(channels * 2, channels)
+
+        def forward(self, x):
+            parts = [self.first(x)]
+            for _ in range(3):
+                parts.append(nn.functional.max_pool2d(parts[-1], 5, 1, 2))
+            return self.last(torch.cat(parts, 1))
+
+    class Yolo(nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.stem = nn.Sequential(conv(3, 16, 3, 2), conv(16, 32, 3, 2), Partial(32, 32, 1, True))
+            self.down = nn.ModuleList([nn.Sequential(conv(a, 2 * a, 3, 2), Partial(2 * a, 2 * a, n, True)) for a, n in ((32, 2), (64, 2), (128, 1))])
+            self.pools = Pools(256)
+            self.up = nn.ModuleList([Partial(256 + 128, 128, 1, False), Partial(128 + 64, 64, 1, False)])
+            self.halve = nn.ModuleList([conv(64, 64, 3, 2), conv(128, 128, 3, 2)])
+            self.join = nn.ModuleList([Partial(64 + 128, 128, 1, False), Partial(128 + 256, 256, 1, False)])
+            self.boxes = nn.ModuleList(nn.Sequential(conv(c, 64, 3), conv(64, 64, 3), nn.Conv2d(64, 4 * distances, 1)) for c in (64, 128, 256))
+            self.scores = nn.ModuleList(nn.Sequential(conv(c, classes, 3), conv(classes, classes, 3), nn.Conv2d(classes, classes, 1)) for c in (64, 128, 256))
+
+        def forward(self, x):
+            maps = [self.stem(x)]
+            for down in self.down:
+                maps.append(down(maps[-1]))
+            small, middle, large = maps[1], maps[2], self.pools(maps[3])
+            middle = self.up[0](torch.cat([nn.functional.interpolate(large, scale_factor=2.0), middle], 1))
+            small = self.up[1](torch.cat([nn.functional.interpolate(middle, scale_factor=2.0), small], 1))
+            middle = self.join[0](torch.cat([self.halve[0](small), middle], 1))
+            large = self.join[1](torch.cat([self.halve[1](middle), large], 1))
+            boxes = torch.cat([head(m).flatten(2) for head, m in zip(self.boxes, (small, middle, large))], 2)
+            scores = torch.cat([head(m).flatten(2) for head, m in zip(self.scores, (small, middle, large))], 2)
+            shares = boxes.reshape(1, 4, distances, -1).softmax(2)
+            reach = (shares * torch.arange(distances, dtype=torch.float32).reshape(1, 1, distances, 1)).sum(2)
+            return torch.cat([reach, scores.sigmoid()], 1)
+
+    return Yolo(), (image(640),), ["image"], ["detections"]
+
+
 MODELS = {"bert_base": bert_base, "vit_b16": vision("vit_b_16"), "swin_t": vision("swin_t"), "resnet18": vision("resnet18"),
-          "mobilenet_v3": vision("mobilenet_v3_large"), "efficientnet_b0": vision("efficientnet_b0"), "unet": unet}
+          "mobilenet_v3": vision("mobilenet_v3_large"), "efficientnet_b0": vision("efficientnet_b0"), "unet": unet, "yolo": yolo}
 
 
 def main():

@@ -2,13 +2,18 @@
 # SPDX-License-Identifier: Apache-2.0
 """Networks on bytes and 16-bit floats, interleaved with ONNX Runtime and OpenVINO at the same precision.
 
-    bench/precision.py --tenon TENON --models build/bench/models [--rounds N] [--slot SECONDS] [--threads N] [--forms qdq bf16 --] [NAME…]
+    bench/precision.py --tenon TENON --models build/bench/models [--threads N] [--rounds N] [--slot SECONDS] [--forms qdq bf16 --]
+                       [--keep FOLDER [--prepare]] [NAME…]
 
-Of each float model NAME.onnx a QDQ model (static, per channel, from ONNX Runtime's quantiser) and a float16 model are
-written beside it, once. Rows: f32; QDQ; bf16 (Tenon: --precision bf16, OpenVINO: its precision hint, ONNX Runtime has
-none); f16 (a float16 model; OpenVINO computes it in its own choice). A time is the smallest of all rounds, on
-one thread or N; the error is the root mean square of the difference from ONNX Runtime's f32 outputs, relative to them."""
+Of each float model NAME.onnx a QDQ model (static, per channel, from ONNX Runtime's quantiser), a dynamically quantised
+one and a float16 model are written beside it, once. Rows: f32; QDQ; dynamic; bf16 (Tenon: --precision bf16, OpenVINO:
+its precision hint, ONNX Runtime has none); f16 (a float16 model; OpenVINO computes it in its own choice). A time is the
+smallest of all rounds; the error is the root mean square of the difference from ONNX Runtime's f32 outputs, relative to them.
+
+`--keep FOLDER` holds what one build of Tenon compiled, the inputs and the errors; `--prepare` makes that and times
+nothing, so that a later call with the same words only runs, on a machine that may be idle for a short while."""
 import argparse
+import json
 import pathlib
 import subprocess
 import sys
@@ -24,7 +29,8 @@ from inputs import dims_arguments, inputs_of
 
 DEFAULT = ["resnet50", "mobilenet_v2"]
 ROUNDS, SLOT_SECONDS, CALIBRATION_SAMPLES = 12, 0.3, 2
-FORMS = ["f32", "qdq", "bf16", "f16"]
+FORMS = ["f32", "qdq", "dynamic", "bf16", "f16"]
+DEFAULT_FORMS = ["f32", "qdq", "bf16", "f16"]
 QDQ_OPSET = 13  # before 13, DequantizeLinear has no axis
 
 
@@ -50,6 +56,13 @@ def qdq_model(source, target):
                         activation_type=QuantType.QUInt8, weight_type=QuantType.QInt8)
 
 
+def dynamic_model(source, target):
+    """Products and convolutions on bytes whose scales the run finds."""
+    from onnxruntime.quantization import QuantType, quantize_dynamic
+
+    quantize_dynamic(str(source), str(target), per_channel=True, weight_type=QuantType.QInt8)
+
+
 def f16_model(source, target):
     """Every float32 of the model, inputs and outputs too, as float16."""
     model = onnx.load(source)
@@ -72,14 +85,16 @@ def f16_model(source, target):
     onnx.save(model, target)
 
 
-def forms_of(path):
+def forms_of(path, wanted):
     """Precision → model file, words for `tenon compile`, modes of the peers (None: it has no such precision)."""
-    qdq, f16 = path.with_name(path.stem + "_qdq.onnx"), path.with_name(path.stem + "_f16.onnx")
-    for file, write in ((qdq, qdq_model), (f16, f16_model)):
+    made = {"qdq": qdq_model, "dynamic": dynamic_model, "f16": f16_model}
+    forms = {}
+    for form in wanted:
+        file = path.with_name(f"{path.stem}_{form}.onnx") if form in made else path
         if not file.exists():
-            write(path, file)
-    return {"f32": (path, [], "spin", "f32"), "qdq": (qdq, [], "spin", "f32"),
-            "bf16": (path, ["--precision", "bf16"], None, "bf16"), "f16": (f16, [], "spin", "f32")}
+            made[form](path, file)
+        forms[form] = (file, ["--precision", "bf16"], None, "bf16") if form == "bf16" else (file, [], "spin", "f32")
+    return forms
 
 
 def error_of(got, want):
@@ -88,68 +103,98 @@ def error_of(got, want):
     return (difference / max(sum(float(np.sum(np.float64(w) ** 2)) for w in want), 1e-300)) ** 0.5
 
 
-def time_form(o, rounds, path, words, modes, scratch, reference, contenders):
-    """Label → smallest time in ms and error of each contender that takes the model."""
-    feed = inputs_of(path)
-    inputs, artifact = scratch / "inputs.npz", scratch / "model.so"
-    np.savez(inputs, **feed)
-    subprocess.run([o.tenon, "compile", path, "-o", artifact, "-q", *words, *dims_arguments(path, feed)], check=True)
-    rows, running = {}, []
-    for label, mode in {"tenon": package_of(o.tenon), "onnxruntime": modes[0], "openvino": modes[1]}.items():
-        if mode is None:
-            continue
-        if (label, mode) not in contenders:
-            contenders[label, mode] = Contender(label, label, mode)
-        contender = contenders[label, mode]
-        try:
-            contender.ask("create", artifact=str(artifact), model=str(path), inputs=str(inputs), threads=o.threads)
-            contender.ask("check", outputs=str(scratch / "outputs.npz"))
-        except Failure as failure:
-            print(f"  {failure}", file=sys.stderr)
-            continue
-        got = arrays(scratch / "outputs.npz")
-        reference = got if reference is None and label == "onnxruntime" else reference
-        rows[label] = [float("inf"), got]
-        running.append((label, contender))
-    for i in range(rounds):
-        for label, contender in running[i % len(running):] + running[: i % len(running)]:
-            rows[label][0] = min(rows[label][0], contender.ask("slot", seconds=o.slot, wake=True)["slot"][1])
-    for _, contender in running:
+class Bench:
+    def __init__(self, options, folder):
+        self.o, self.folder, self.contenders = options, folder, {}
+
+    def contender(self, label, mode):
+        if (label, mode) not in self.contenders:
+            self.contenders[label, mode] = Contender(label, label, mode)
+        return self.contenders[label, mode]
+
+    def outputs(self, contender, artifact, model, inputs):
+        contender.ask("create", artifact=str(artifact), model=str(model), inputs=str(inputs), threads=self.o.threads)
+        contender.ask("check", outputs=str(self.folder / "outputs.npz"))
         contender.ask("close")
-    return {label: (ms, error_of(got, reference)) for label, (ms, got) in rows.items()}, reference
+        return arrays(self.folder / "outputs.npz")
+
+    def prepared(self, name, form, path, words, modes):
+        """Artifact, inputs, and label → error, made once a folder. The error is null where a contender refuses the model."""
+        artifact, inputs, errors = (self.folder / f"{name}_{form}.{kind}" for kind in ("so", "npz", "json"))
+        if not errors.exists():
+            feed = inputs_of(path)
+            np.savez(inputs, **feed)
+            subprocess.run([self.o.tenon, "compile", path, "-o", artifact, "-q", *words, *dims_arguments(path, feed)], check=True)
+            found = {}
+            for label, mode in modes.items():
+                try:
+                    found[label] = error_of(self.outputs(self.contender(label, mode), artifact, path, inputs), self.reference(name))
+                except Failure as failure:
+                    print(f"  {failure}", file=sys.stderr)
+            errors.write_text(json.dumps(found))
+        return artifact, inputs, json.loads(errors.read_text())
+
+    def reference(self, name):
+        """ONNX Runtime's f32 outputs."""
+        kept = self.folder / f"{name}.reference.npz"
+        if not kept.exists():
+            model, inputs = self.o.models / f"{name}.onnx", self.folder / "inputs.npz"
+            np.savez(inputs, **inputs_of(model))
+            np.savez(kept, *self.outputs(self.contender("onnxruntime", "spin"), None, model, inputs))
+        return arrays(kept)
+
+    def times(self, artifact, path, inputs, modes):
+        """Label → smallest time in ms; the contenders take turns."""
+        running = [(label, self.contender(label, mode)) for label, mode in modes.items()]
+        best = {}
+        for label, contender in running:
+            contender.ask("create", artifact=str(artifact), model=str(path), inputs=str(inputs), threads=self.o.threads)
+            best[label] = float("inf")
+        for i in range(self.o.rounds):
+            for label, contender in running[i % len(running):] + running[: i % len(running)]:
+                best[label] = min(best[label], contender.ask("slot", seconds=self.o.slot, wake=True)["slot"][1])
+        for _, contender in running:
+            contender.ask("close")
+        return best
+
+    def row(self, name, form, path, words, orts, openvinos):
+        modes = {"tenon": package_of(self.o.tenon), "onnxruntime": orts, "openvino": openvinos}
+        modes = {label: mode for label, mode in modes.items() if mode is not None}
+        try:
+            artifact, inputs, errors = self.prepared(name, form, path, words, modes)
+        except subprocess.CalledProcessError:  # Tenon has said why
+            print(f"{name:<16} {form:<7} is not compiled", flush=True)
+            return
+        if self.o.prepare:
+            return
+        best = self.times(artifact, path, inputs, {label: modes[label] for label in errors})
+        cells = "".join(f"{best[k]:9.2f} {errors[k]:7.2%} " if k in best else f"{'–':>9} {'–':>7} " for k in ("tenon", "onnxruntime", "openvino"))
+        peers = [ms for label, ms in best.items() if label != "tenon"]
+        print(f"{name:<16} {form:<7} {cells}{best['tenon'] / min(peers):6.2f}" if peers else f"{name:<16} {form:<7} {cells}", flush=True)
 
 
 def main():
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--tenon", required=True)
     parser.add_argument("--models", type=pathlib.Path, required=True)
+    parser.add_argument("--threads", type=int, default=1, help="of each contender")
     parser.add_argument("--rounds", type=int, default=ROUNDS)
     parser.add_argument("--slot", type=float, default=SLOT_SECONDS, help="seconds of a contender's turn")
-    parser.add_argument("--threads", type=int, default=1, help="of each contender")
-    parser.add_argument("--forms", nargs="+", choices=FORMS, default=FORMS)
+    parser.add_argument("--forms", nargs="+", choices=FORMS, default=DEFAULT_FORMS)
+    parser.add_argument("--keep", type=pathlib.Path, help="folder for artifacts, inputs and errors of this build")
+    parser.add_argument("--prepare", action="store_true", help="fill that folder and time nothing")
     parser.add_argument("names", nargs="*", default=DEFAULT)
     o = parser.parse_args()
-    contenders = {}
-    print(f"{'network':<16} {'':<5} {'tenon':>9} {'error':>7} {'ORT':>9} {'error':>7} {'OpenVINO':>9} {'error':>7} {'ratio':>6}")
-    with tempfile.TemporaryDirectory() as folder:
+    print(f"{'network':<16} {'':<7} {'tenon':>9} {'error':>7} {'ORT':>9} {'error':>7} {'OpenVINO':>9} {'error':>7} {'ratio':>6}")
+    with tempfile.TemporaryDirectory() as scratch:
+        if o.keep:
+            o.keep.mkdir(parents=True, exist_ok=True)
+        bench = Bench(o, o.keep or pathlib.Path(scratch))
         for name in o.names:
-            reference = None
-            for precision, (path, words, *modes) in forms_of(o.models / f"{name}.onnx").items():
-                if precision not in o.forms and precision != "f32":  # which the errors are relative to
-                    continue
-                rounds = o.rounds if precision in o.forms else 0
-                try:
-                    rows, reference = time_form(o, rounds, path, words, modes, pathlib.Path(folder), reference, contenders)
-                except subprocess.CalledProcessError:  # Tenon has said why
-                    print(f"{name:<16} {precision:<5} is not compiled", flush=True)
-                    continue
-                if not rounds:
-                    continue
-                cells = "".join(f"{rows[k][0]:9.2f} {rows[k][1]:7.2%} " if k in rows else f"{'–':>9} {'–':>7} " for k in ("tenon", "onnxruntime", "openvino"))
-                peers = [ms for label, (ms, _) in rows.items() if label != "tenon"]
-                print(f"{name:<16} {precision:<5} {cells}{rows['tenon'][0] / min(peers):6.2f}" if peers else f"{name:<16} {precision:<5} {cells}", flush=True)
-    for contender in contenders.values():
-        contender.stop()
+            for form, of_form in forms_of(o.models / f"{name}.onnx", o.forms).items():
+                bench.row(name, form, *of_form)
+        for contender in bench.contenders.values():
+            contender.stop()
 
 
 if __name__ == "__main__":
