@@ -16,6 +16,20 @@ namespace {
 
 using namespace tir;
 
+/// A jump at or below s ends what is around it: not one that a loop inside takes. `next`: one to the next
+/// iteration of the loop around counts.
+bool jumps_out(const Stmt& s, bool next, bool in_loop = false) {
+  if (!s) return false;
+  const Jump jump = jump_of(s);
+  if (jump == Jump::end_of_program) return true;
+  if (jump != Jump::none) return !in_loop && (next || jump == Jump::end_of_loop);
+  const bool inside = in_loop || s.is<For>() || s.is<tir::While>();
+  bool found = false;
+  for (const ObjectRef& c : children(s))
+    found = found || (c.is<StmtNode>() && jumps_out(c.cast<StmtNode>(), next, inside));
+  return found;
+}
+
 /// The body of one parallel loop: which values differ between its iterations.
 class Races {
  public:
@@ -63,6 +77,11 @@ class Races {
                  (n->buffer->elem_offset && differ(n->buffer->elem_offset));
       for (const PrimExpr& i : n->indices) own = own || !i || differ(i);
       if (!own) found = n;
+    } else if (const auto* n = s.as<SeqStmt>()) {
+      for (const Stmt& c : n->seq) {
+        stmt(c);
+        if (jumps_out(c, /*next=*/true)) return;  // some iterations may not come to what follows
+      }
     } else {
       for (const ObjectRef& c : children(s))
         if (c.is<StmtNode>()) stmt(c.cast<StmtNode>());
@@ -175,19 +194,6 @@ class Loops {
     if (const auto* n = extent.as<Mul>()) return may_repeat(n->a) || may_repeat(n->b);
     return extent.is<Var>() && !at_most_one_.contains(extent.as<Var>());
   }
-  /// A jump at or below s ends what is around it: not one that a loop inside takes. `next`: one to the next
-  /// iteration of the loop around counts.
-  static bool jumps_out(const Stmt& s, bool next, bool in_loop = false) {
-    if (!s) return false;
-    const Jump jump = jump_of(s);
-    if (jump == Jump::end_of_program) return true;
-    if (jump != Jump::none) return !in_loop && (next || jump == Jump::end_of_loop);
-    const bool inside = in_loop || s.is<For>() || s.is<tir::While>();
-    bool found = false;
-    for (const ObjectRef& c : children(s))
-      found = found || (c.is<StmtNode>() && jumps_out(c.cast<StmtNode>(), next, inside));
-    return found;
-  }
   static bool may_end(const Stmt& s) {
     bool found = jumps_out(s, /*next=*/true);
     pre_order(s, [&](const ObjectRef& o) {
@@ -197,7 +203,6 @@ class Loops {
     return found;
   }
   void race(const For& n) {
-    if (find_jump(n.body)) return;  // some iterations may not come to the store
     Races r(n, of_blocks_);
     r.stmt(n.body);
     if (r.found)

@@ -65,6 +65,31 @@ TEST(VerifyLoops, RacesOfParallelLoops) {
   EXPECT_EQ(body("    for i in T.parallel(T.min(n, 1)):\n        A[0] = T.float32(0)\n"), "");
 }
 
+TEST(VerifyLoops, RacesOfParallelLoopsWithJumps) {
+  auto parallel = [](const std::string& inner) { return body("    for i in T.parallel(8):\n" + inner); };
+  const std::string first = "        for j in range(8):\n            A[j] = B[i, j]\n",
+                    stop = "            if B[i, j] > T.float32(0):\n";
+  // What an iteration does before a jump, or where only a loop inside has ended.
+  EXPECT_EQ(parallel("        A[0] = B[i, 0]\n        for j in range(8):\n" + stop + "                break\n"),
+            "T0335");
+  EXPECT_EQ(parallel("        for j in range(8):\n" + stop + "                break\n        A[0] = B[i, 0]\n"),
+            "T0335");
+  for (const char* jump : {"break", "continue"})
+    EXPECT_EQ(parallel(first + stop + "                " + jump + "\n"), "T0335") << jump;
+  // What stands behind a jump may be done by one iteration only.
+  for (const char* jump : {"break", "continue"})
+    EXPECT_EQ(parallel("        for j in range(8):\n" + stop + "                " + jump +
+                       "\n            A[j] = B[i, j]\n"),
+              "")
+        << jump;
+  // The parallel loop itself cannot be left.
+  for (const char* jump : {"break", "continue", "return"})
+    EXPECT_EQ(parallel("        if B[i, 0] > T.float32(0):\n            " + std::string(jump) +
+                       "\n        A[0] = B[i, 0]\n"),
+              "T0339")
+        << jump;
+}
+
 TEST(VerifyLoops, AccessesOutsideOfTheirBuffer) {
   auto block = [](const std::string& index, const std::string& more = "") {
     return body(

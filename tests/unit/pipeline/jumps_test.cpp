@@ -214,7 +214,7 @@ TEST(Jumps, SchedulesAreRefused) {
 /// Loops, branches and jumps at random over an index that no loop lets leave the buffer.
 class Generator {
  public:
-  explicit Generator(uint64_t seed) : random_(seed) {}
+  explicit Generator(uint64_t seed, bool parallel = false) : random_(seed), parallel_(parallel) {}
   std::string text() {
     std::string body = "    for i in range(8):\n        B[i] = 0\n";
     for (int k = 0; k < 3; ++k) statement(1, 0, body);
@@ -231,8 +231,8 @@ class Generator {
     const std::string pad(size_t(4 * depth), ' ');
     const int kind = depth > 5 ? 5 + draw(4) : draw(9);
     if (kind < 3) {
-      out += pad + "for v" + std::to_string(loops) + " in " + (draw(4) ? "range" : "T.unroll") + "(" +
-             std::to_string(1 + draw(5)) + "):\n";
+      const char* kind = parallel_ && loops == 0 ? "T.parallel" : draw(4) ? "range" : "T.unroll";
+      out += pad + "for v" + std::to_string(loops) + " in " + kind + "(" + std::to_string(1 + draw(5)) + "):\n";
       body(depth + 1, loops + 1, out);
     } else if (kind < 5) {
       out += pad + "if " + condition(loops) + ":\n";
@@ -246,13 +246,14 @@ class Generator {
           pad + "B[" + index(loops) + "] = B[" + index(loops) + "] * 3 + " + std::to_string(draw(9)) + "\n";
     } else {
       const char* words[] = {"break", "continue", "return"};
-      out += pad + words[draw(5) % 3] + "\n";
+      out += pad + words[parallel_ ? draw(2) : draw(5) % 3] + "\n";
     }
   }
   void body(int depth, int loops, std::string& out) {
     for (int k = 1 + draw(3); k > 0; --k) statement(depth, loops, out);
   }
   std::mt19937_64 random_;
+  bool parallel_;
 };
 
 /// Programs that jump, by the interpreter, are the same behind lower_jumps and all passes that follow; and no
@@ -284,6 +285,35 @@ TEST(Jumps, RandomProgramsKeepTheirMeaning) {
     if (HasFatalFailure()) return;
   }
   EXPECT_GT(jumping, 200);
+}
+
+/// Parallel loops around jumps: what is certainly a race, or would leave such a loop, is refused at once, and
+/// the rest keeps its meaning on every way.
+TEST(Jumps, RandomParallelProgramsAreRightOrRefused) {
+  int refused = 0, run = 0;
+  for (uint64_t seed = 0; seed < 1200; ++seed) {
+    const std::string text = Generator(seed, true).text();
+    SCOPED_TRACE(text);
+    const IRModule module = parse_module(text);
+    if (!tir::find_jump(module.find("main").cast<tir::PrimFuncNode>()->body)) continue;
+    DiagnosticList problems;
+    verify(module, problems);
+    for (const Diagnostic& d : problems.all()) EXPECT_TRUE(d.code == "T0335" || d.code == "T0339") << d.code;
+    if (!problems.all().empty()) {
+      ++refused;
+      continue;
+    }
+    ++run;
+    CompileOptions options;
+    options.opt_level = int(seed % 3);
+    options.code = CodeForm::objects;
+    Session session(jit_artifact(compile(with_entry(module), options)));
+    const std::vector<NDArray> inputs{ints(kValues)};
+    expect_same_bits(interpreted(module, inputs), session.invoke(inputs), "compiled");
+    if (HasFatalFailure()) return;
+  }
+  EXPECT_GT(refused, 50);
+  EXPECT_GT(run, 50);
 }
 
 }  // namespace
