@@ -211,12 +211,15 @@ bool Inside::at_most(const PrimExpr& a, const PrimExpr& b, int depth) {
     return true;
   if (data && x.dtype() == y.dtype() && structural_equal(x, y)) return true;
   if (upper(x, y, depth - 1) || lower(x, y, depth - 1)) return true;
-  if (data || x.dtype() != i64 || y.dtype() != i64) return false;
+  if (x.dtype() != i64 || y.dtype() != i64) return false;
   // One side at a time, so that what is the same on both stays.
+  auto proved = [&](const PrimExpr& small, const PrimExpr& big) {
+    return !from_data(small) && !from_data(big) && analyzer_.can_prove(le(small, big));
+  };
   const PrimExpr most = extreme(x, true, depth - 1);
-  if (!most.same_as(x) && analyzer_.can_prove(le(most, y))) return true;
+  if (!most.same_as(x) && proved(most, y)) return true;
   const PrimExpr least = extreme(y, false, depth - 1);
-  return !least.same_as(y) && analyzer_.can_prove(le(x, least));
+  return !least.same_as(y) && proved(x, least);
 }
 
 PrimExpr Inside::extent_of(const PrimExpr& e) const {
@@ -241,18 +244,31 @@ PrimExpr Inside::extreme(const PrimExpr& e, bool above, int depth) {
     const PrimExpr extent = extent_of(e);
     return extent ? extent - 1 : e;
   }
-  if (const auto* n = e.as<Add>()) return extreme(n->a, above, depth) + extreme(n->b, above, depth);
-  if (const auto* n = e.as<Sub>()) return extreme(n->a, above, depth) - extreme(n->b, !above, depth);
-  if (const auto* n = e.as<Mul>()) {
-    for (const auto& [x, k] : {std::pair(n->a, n->b), std::pair(n->b, n->a)})
-      if (!k.is<FloorMod>() && !k.is<FloorDiv>() && at_most(PrimExpr(0), k, depth))
-        return extreme(x, above, depth) * k;
+  auto bounded_parts = [&](const auto* n) { return both_bounded(n->a, depth) && both_bounded(n->b, depth); };
+  if (const auto* n = e.as<Add>(); n && bounded_parts(n))
+    return extreme(n->a, above, depth) + extreme(n->b, above, depth);
+  if (const auto* n = e.as<Sub>(); n && bounded_parts(n))
+    return extreme(n->a, above, depth) - extreme(n->b, !above, depth);
+  if (const auto* n = e.as<Mul>(); n && bounded_parts(n)) {
+    for (const auto& [x, k] : {std::pair(n->a, n->b), std::pair(n->b, n->a)}) {
+      if (k.is<FloorMod>() || k.is<FloorDiv>() || !at_most(PrimExpr(0), k, depth)) continue;
+      const PrimExpr end = extreme(x, above, depth);
+      if (!end.same_as(x)) return end * k;
+    }
     return e;
   }
-  if (const auto* n = e.as<tir::Min>())
+  // Where data are clamped, the clamp decides.
+  auto clamped = [&](const auto* n) {
+    return from_data(n->a) == from_data(n->b) ? PrimExpr() : from_data(n->a) ? n->b : n->a;
+  };
+  if (const auto* n = e.as<tir::Min>()) {
+    if (const PrimExpr limit = above ? clamped(n) : PrimExpr()) return extreme(limit, above, depth);
     return tir::min(extreme(n->a, above, depth), extreme(n->b, above, depth));
-  if (const auto* n = e.as<tir::Max>())
+  }
+  if (const auto* n = e.as<tir::Max>()) {
+    if (const PrimExpr limit = above ? PrimExpr() : clamped(n)) return extreme(limit, above, depth);
     return tir::max(extreme(n->a, above, depth), extreme(n->b, above, depth));
+  }
   return e;
 }
 
@@ -401,10 +417,10 @@ bool Inside::bounded(const PrimExpr& e, bool above, int depth) {
   if (const auto* n = x.as<FloorDiv>())
     return !from_data(n->b) && at_most(PrimExpr(1), n->b, depth) && bounded(n->a, above, depth);
   // Both ends: a sum or multiple that overflows has none.
-  auto both = [&](const PrimExpr& e) { return bounded(e, true, depth) && bounded(e, false, depth); };
-  if (const auto [y, c] = factor(x); y) return both(y);
-  if (const auto* n = x.as<Add>()) return both(n->a) && both(n->b);
-  if (const auto* n = x.as<Sub>()) return both(n->a) && both(n->b);
+  auto both = [&](const auto* n) { return both_bounded(n->a, depth) && both_bounded(n->b, depth); };
+  if (const auto* n = x.as<Mul>()) return both(n);
+  if (const auto* n = x.as<Add>()) return both(n);
+  if (const auto* n = x.as<Sub>()) return both(n);
   if (const auto* v = x.as<Var>()) {
     if (auto it = values_.find(v); it != values_.end() && bounded(it->second, above, depth)) return true;
   }

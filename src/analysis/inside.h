@@ -70,7 +70,11 @@ class Inside {
   bool at_most(const PrimExpr& a, const PrimExpr& b, int depth);
   /// What memory holds in e has a known end on that side, so that adding something known does not overflow.
   bool bounded(const PrimExpr& e, bool above, int depth);
-  /// A value that is no less (no more) than e, which holds no data, with fewer remainders and quotients.
+  bool both_bounded(const PrimExpr& e, int depth) {
+    return bounded(e, true, depth) && bounded(e, false, depth);
+  }
+  /// A value that is no less (no more) than e, with fewer remainders and quotients, and fewer data that are
+  /// clamped.
   PrimExpr extreme(const PrimExpr& e, bool above, int depth);
   /// e lies in [0, extent) when it is no less than 0; null: no such extent is known.
   PrimExpr extent_of(const PrimExpr& e) const;

@@ -45,10 +45,22 @@ bool windows_side_by_side(const Facts& f) {
          });
 }
 
+/// The window of a result reaches into that of its neighbour along some axis; sizes may be symbolic.
+bool reaches_its_neighbour(const Facts& f, const Access& l) {
+  return std::ranges::any_of(f.reduce, [&](int k) {
+    const int64_t step = l.stride[size_t(k)];
+    return step > 0 && !f.symbolic(k) && std::ranges::any_of(f.spatial, [&](int i) {
+             const int64_t next = l.stride[size_t(i)];
+             return next >= step && double(f.extent[size_t(k)] * step) > kOverlap * double(next);
+           });
+  });
+}
+
 /// Windows that overlap: one element serves several results.
 bool windows_overlap(const Facts& f) {
   const int64_t all = f.instances(false);
-  if (all == kUnknown) return false;
+  if (all == kUnknown)
+    return std::ranges::any_of(f.loads, [&](const Access& l) { return reaches_its_neighbour(f, l); });
   return std::any_of(f.loads.begin(), f.loads.end(), [&](const Access& l) {
     if (!is_operand(f, l)) return false;
     double elements = 1;

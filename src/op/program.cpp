@@ -139,6 +139,10 @@ te::Tensor order_of_rows(const te::Tensor& x) {
     sort.set_head = [&](int64_t i, const PrimExpr& v) { return tir::store(out[2], v, {PrimExpr(i)}); };
     // State 3: whether the rows differ already. The first difference decides.
     sort.compare = [&](const PrimExpr& a, const PrimExpr& b) {
+      if (tir::is_one(m)) {
+        const PrimExpr u = tir::load(in[0], {a, PrimExpr(0)}), v = tir::load(in[0], {b, PrimExpr(0)});
+        return sort.set_head(2, tir::cast(i64, comes_before(u, v, false)));
+      }
       const tir::Stmt steps = each("k", m, [&](const PrimExpr& k) {
         const PrimExpr u = tir::load(in[0], {a, k}), v = tir::load(in[0], {b, k});
         const PrimExpr less = comes_before(u, v, false), more = comes_before(v, u, false);

@@ -39,20 +39,23 @@ Type infer_nonzero(InferContext& ctx) {
   if (!ctx.expect_shape(ctx.tensor(0), "x", shape)) return {};
   return counted({PrimExpr(int64_t(shape.size())), simplify(product(shape))}, i64);
 }
+/// Coordinates are written as they are found: to divide positions by sizes that are not known costs more.
 Tensors def_nonzero(const Call& call, const Tensors& in) {
   const Shape out = output_info(call).shape;
-  const Tensors found = positions_where(out[1], flat(in[0]));
-  return {te::compute(
-              out,
-              [&](const Vars& v) {
-                const Shape at = unflatten_index(found[0]({v[1]}), in[0].shape());
-                PrimExpr value = 0;
-                for (size_t i = at.size(); i-- > 0;)
-                  value = tir::select(tir::eq(v[0], PrimExpr(int64_t(i))), at[i], value);
-                return value;
-              },
-              "nonzero"),
-          found[1]};
+  auto body = [&](const Array<tir::Buffer>& ins, const Array<tir::Buffer>& outs) {
+    const PrimExpr count = tir::load(outs[1], {});
+    auto clear = [&](const Shape& at) { return tir::store(outs[0], PrimExpr(0), at); };
+    auto visit = [&](const Shape& at) {
+      Array<tir::Stmt> steps;
+      for (size_t i = 0; i < at.size(); ++i)
+        steps.push_back(tir::store(outs[0], at[i], {PrimExpr(int64_t(i)), count}));
+      steps.push_back(tir::store(outs[1], count + 1, {}));
+      return when(is_set(tir::load(ins[0], at)), tir::seq(steps));
+    };
+    return tir::seq(
+        {each_of(out, clear), tir::store(outs[1], PrimExpr(0), {}), each_of(in[0].shape(), visit)});
+  };
+  return te::external({out, Shape()}, {i64, i64}, {in[0]}, body, "nonzero");
 }
 
 PrimExpr smaller(const PrimExpr& a, const PrimExpr& b) {

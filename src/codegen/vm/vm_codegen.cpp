@@ -440,7 +440,6 @@ class FunctionCodegen : VMEmitter {
       Operand more = body(n.condition);
       size_t to_end = jump(Opcode::If, condition(result_of(n.condition), more));
       Operand next = body(n.body);
-      // All new values are there before the first old one goes.
       Operand fresh{{}, true, false, {}};
       std::vector<size_t> held;
       copies.clear();
@@ -454,12 +453,7 @@ class FunctionCodegen : VMEmitter {
         fresh.items.push_back({arg(o), false, o.borrowed, {}});
         held.push_back(i);
       }
-      if (!held.empty()) {
-        Arg all = arg(fresh);
-        for (size_t k = 0; k < held.size(); ++k)
-          assign(state.items[held[k]],
-                 {builtin_value("vm.builtin.tuple_get", {all, number(int64_t(k))}), false, false, {}});
-      }
+      next_state(state, held, fresh);
       if (!copies.empty()) builtin("vm.builtin.copy_into", copies, -1);
       size_t back = jump(Opcode::Goto);
       exe_.code[back].offset = int32_t(int64_t(begin) - int64_t(back));
@@ -467,6 +461,29 @@ class FunctionCodegen : VMEmitter {
     });
     set_borrowed(state, borrowed);
     return state;
+  }
+
+  /// Of the items of a loop's state that are held in registers. All new values are there before the first old
+  /// one goes.
+  void next_state(const Operand& state, const std::vector<size_t>& held, const Operand& fresh) {
+    auto same = [](const Arg& a, const Arg& b) { return a.word == b.word; };
+    bool apart = true;  // no new value is the old one of another item
+    for (size_t k = 0; k < held.size(); ++k)
+      for (size_t j = 0; j < held.size(); ++j) {
+        const Operand& old = state.items[held[j]];
+        apart = apart && !old.is_tuple && (j == k || !same(fresh.items[k].arg, old.arg));
+      }
+    if (apart) {
+      for (size_t k = 0; k < held.size(); ++k) {
+        const Operand& old = state.items[held[k]];
+        if (!same(fresh.items[k].arg, old.arg)) assign(old, {fresh.items[k].arg, false, false, {}});
+      }
+      return;
+    }
+    const Arg all = arg(fresh);
+    for (size_t k = 0; k < held.size(); ++k)
+      assign(state.items[held[k]],
+             {builtin_value("vm.builtin.tuple_get", {all, number(int64_t(k))}), false, false, {}});
   }
 
   Operand closure(const GlobalVar& g, const std::vector<Arg>& captured, const Origin& origin) {

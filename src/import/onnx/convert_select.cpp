@@ -57,6 +57,14 @@ Values nonzero(N& n) {
   const Expr r = n.op("nonzero", {n.in(0)});
   return {first_of(n, n.item(r, 0), 1, size_of_value(n, n.item(r, 1), "nonzero"))};
 }
+/// The input as one axis: positions on it are taken apart by a division each otherwise.
+Expr flattened(N& n, size_t input) {
+  const Shape shape = n.known_shape(input);
+  if (shape.size() == 1) return n.in(input);
+  PrimExpr all = 1;
+  for (const PrimExpr& d : shape) all = all * d;
+  return n.op("reshape", {n.in(input), graph::shape_expr({simplify(all)})});
+}
 Values compress(N& n) {
   const bool flat = !n.has_attr("axis");
   const Shape shape = n.known_shape(0), conditions = n.known_shape(1, 1, 1);
@@ -66,14 +74,16 @@ Values compress(N& n) {
   const auto most = tir::as_int(simplify(extent)), given = tir::as_int(conditions[0]);
   Expr condition = n.in(1);  // what goes beyond the axis says nothing
   if (most && given && *given > *most) condition = n.slice(condition, 0, 0, *most);
-  const Expr r = n.op("compress", {n.in(0), condition}, make_attrs<CompressAttrs>(axis, flat));
+  const Expr r =
+      n.op("compress", {flat ? flattened(n, 0) : n.in(0), condition}, make_attrs<CompressAttrs>(axis, flat));
   return {first_of(n, n.item(r, 0), size_t(axis), size_of_value(n, n.item(r, 1), "kept"))};
 }
 Values unique(N& n) {
   const bool flat = !n.has_attr("axis");
   n.known_shape(0);
   const int64_t axis = flat ? 0 : n.axis(n.attr_int("axis", 0), n.rank(0));
-  const Expr r = n.op("unique", {n.in(0)}, make_attrs<UniqueAttrs>(axis, flat, n.attr_int("sorted", 1) != 0));
+  const Expr r = n.op("unique", {flat ? flattened(n, 0) : n.in(0)},
+                      make_attrs<UniqueAttrs>(axis, flat, n.attr_int("sorted", 1) != 0));
   const PrimExpr count = size_of_value(n, n.item(r, 4), "unique");
   Values out{first_of(n, n.item(r, 0), size_t(axis), count), Value(), Value(), Value()};
   if (n.wants_output(1)) out[1] = first_of(n, n.item(r, 1), 0, count);

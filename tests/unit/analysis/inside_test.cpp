@@ -41,6 +41,19 @@ TEST_F(Proofs, ClampsChoicesAndRemainders) {
   EXPECT_FALSE(within(s, PrimExpr(32768)));
 }
 
+TEST_F(Proofs, ClampedPositionsInRowsOfASize) {
+  const VarRef m = var("m");
+  analyzer.assume_size(m, 1);
+  const PrimExpr y = load(ints, {PrimExpr(1)});
+  auto clamp = [](const PrimExpr& e, const PrimExpr& extent) { return tir::max(tir::min(e, extent - 1), 0); };
+  EXPECT_TRUE(within(clamp(y, n) * m + clamp(x + 1, m), n * m));
+  EXPECT_TRUE(within(tir::min(tir::max(y, 0), n - 1) * m + clamp(x, m), n * m));
+  EXPECT_FALSE(within(clamp(y, n) * m + clamp(x, m) + 1, n * m));
+  EXPECT_FALSE(within(clamp(y, n + 1) * m + clamp(x, m), n * m));
+  EXPECT_FALSE(within(tir::min(y, n - 1) * m + clamp(x, m), n * m));
+  EXPECT_FALSE(within(tir::max(y, 0) * m + clamp(x, m), n * m));
+}
+
 TEST_F(Proofs, SumsThatMayOverflowAreNotProved) {
   // Where x is the largest number, x + 5 is negative.
   EXPECT_FALSE(inside.at_most(PrimExpr(0), tir::min(tir::max(x, 0) + 5, 7)));

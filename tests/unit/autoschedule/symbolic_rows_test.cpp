@@ -193,6 +193,30 @@ TEST(SymbolicRows, OfNarrowImagesInBlocksOfChannelsAreOneRun) {
   }
 }
 
+TEST(SymbolicRows, OfWindowsThatOverlapAreTiles) {
+  const tir::VarRef height = tir::var("height"), width = tir::var("width");
+  auto pooled = [&](int64_t size, int64_t step) {
+    Tensor x = te::placeholder({height, width}, f32, "X");
+    auto results = [&](const PrimExpr& d) { return tir::floordiv(d - size, PrimExpr(step)) + 1; };
+    const tir::IterVar r = te::reduce_axis(tir::range(PrimExpr(0), PrimExpr(size)), "r"),
+                       k = te::reduce_axis(tir::range(PrimExpr(0), PrimExpr(size)), "k");
+    Tensor y = te::compute(
+        {results(height), results(width)},
+        [&](const Vars& v) { return te::max(x({v[0] * step + r->var, v[1] * step + k->var}), {r, k}); }, "Y");
+    return Program{"pooled", te::create_prim_func({x, y}), {}};
+  };
+  for (const auto& [size, step] : {std::pair<int64_t, int64_t>{3, 1}, {3, 2}, {2, 1}}) {
+    const Program p = pooled(size, step);
+    const tir::PrimFunc f = default_schedule(p.function, target_of({512, 32}));
+    EXPECT_NE(print(f).find("T.vectorized(16)"), std::string::npos) << print(f);
+    for (const auto& [h, w] : {std::pair<int64_t, int64_t>{4, 4}, {1, 1}, {3, 17}, {9, 33}, {0, 5}}) {
+      const std::map<std::string, int64_t> sizes{{"height", (h - 1) * step + size},
+                                                 {"width", (w - 1) * step + size}};
+      ASSERT_TRUE(same(run(p.function, sizes), run(f, sizes))) << h << "x" << w << "\n" << print(f);
+    }
+  }
+}
+
 TEST(SymbolicRows, OfHeadsSideBySideAreVectors) {
   // Y[r, c]: row r of the sequence, head c // 8; the heads lie across memory.
   const tir::VarRef heads = tir::var("heads"), sequence = tir::var("sequence");

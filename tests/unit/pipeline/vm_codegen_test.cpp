@@ -103,9 +103,9 @@ TEST(VmCodegen, BranchThatGivesAnOuterValueOrAConstant) {
   expect_vm_agrees(in, {flag(false), a});
 }
 
-IRModule loop_model(int64_t iterations) {
+IRModule loop_model(int64_t iterations, const PrimExpr& size = 4, bool change_places = true) {
   Model m;
-  auto x = m.param("x", {4});
+  auto x = m.param("x", {size});
   Expr outside = m.op("nn.softmax", {x}, axis(0));
   auto i = var("i", tensor_type({}, i64)), s = var("s", x->type), t = var("t", x->type);
   BlockBuilder cond = op::make_builder(), body = op::make_builder();
@@ -114,7 +114,7 @@ IRModule loop_model(int64_t iterations) {
   Expr next = body.emit(op::op_call("add", {i, op::scalar(1, i64)}), "next");
   Expr u = body.emit(op::op_call("nn.softmax", {body.emit(op::op_call("add", {s, outside}), "sum")}, axis(0)),
                      "u");
-  Expr step = body.finish(op::tuple({next, t, u}));  // s and t change places
+  Expr step = body.finish(change_places ? op::tuple({next, t, u}) : op::tuple({next, u, t}));
   Expr loop =
       make<While>(Array<VarRef>{i, s, t}, Array<Expr>{op::scalar(0, i64), x, outside}, condition, step);
   loop.edit()->type = op::infer_type(loop);
@@ -126,6 +126,20 @@ IRModule loop_model(int64_t iterations) {
 
 TEST(VmCodegen, LoopsOfAnyCount) {
   for (int64_t iterations : {0, 1, 2, 5}) expect_vm_agrees(loop_model(iterations), {random_array({4})});
+}
+
+TEST(VmCodegen, LoopsWhoseStateIsHeldInRegisters) {
+  auto takes_apart = [](const IRModule& m) {
+    const Artifact artifact = build(m);
+    return std::ranges::any_of(artifact.executable().callees,
+                               [](const Callee& c) { return c.name == "vm.builtin.tuple_get"; });
+  };
+  for (const bool change_places : {true, false}) {
+    for (int64_t iterations : {0, 1, 2, 5})
+      expect_vm_agrees(loop_model(iterations, tir::var("n"), change_places), {random_array({4})});
+    // Only values that change places have to wait for each other.
+    EXPECT_EQ(takes_apart(loop_model(2, tir::var("n"), change_places)), change_places);
+  }
 }
 
 TEST(VmCodegen, SymbolicSizesAndDerivedOnes) {
