@@ -5,6 +5,7 @@
 #include <set>
 
 #include "autoschedule/rules.h"
+#include "autoschedule/tile.h"
 
 namespace tenon::rules {
 
@@ -124,12 +125,11 @@ struct Stages {
   BlockRV last;
   Facts facts;                  ///< of the last block, as it came
   std::vector<BlockRV> blocks;  ///< in program order, factored sums before their reductions
-  bool sums_along_memory = false;
-  int64_t instances = 0;  ///< of all; kUnknown
+  int64_t instances = 0;        ///< of all; kUnknown
 };
 
-/// The blocks that lead to `last`, in program order.
-std::vector<BlockRV> leading_to(Draft& draft, BlockRV last) {
+/// The blocks that lead to `last` through those that are `wanted`, in program order.
+std::vector<BlockRV> leading_to(Draft& draft, BlockRV last, FunctionRef<bool(BlockRV)> wanted) {
   std::set<int32_t> found;
   std::vector<BlockRV> stack{last}, out;
   while (!stack.empty()) {
@@ -137,7 +137,7 @@ std::vector<BlockRV> leading_to(Draft& draft, BlockRV last) {
     stack.pop_back();
     if (!found.insert(b.id).second) continue;
     for (BlockRV p : draft.schedule.get_producers(b))
-      if (!draft.is_scheduled(p)) stack.push_back(p);
+      if (!draft.is_scheduled(p) && wanted(p)) stack.push_back(p);
   }
   for (BlockRV b : draft.schedule.blocks())
     if (found.count(b.id)) out.push_back(b);
@@ -145,16 +145,14 @@ std::vector<BlockRV> leading_to(Draft& draft, BlockRV last) {
 }
 
 /// Sums along memory get their lanes.
-Stages stages_of(Draft& draft, const Facts& last) {
+Stages stages_of(Draft& draft, const Facts& last, const std::vector<BlockRV>& blocks) {
   Stages out{last.id, last};
-  for (BlockRV b : leading_to(draft, last.id)) {
+  for (BlockRV b : blocks) {
     const auto f = facts_of(draft.schedule, b);
     const int64_t instances = f ? f->instances(false) : kUnknown;
     out.instances = out.instances == kUnknown || instances == kUnknown ? kUnknown : out.instances + instances;
-    if (f && f->is_reduction() && along_memory(*f)) {
-      out.sums_along_memory = true;
+    if (f && f->is_reduction() && along_memory(*f))
       for (const BlockRV part : factor_lanes(draft, *f)) out.blocks.push_back(part);
-    }
     out.blocks.push_back(b);
   }
   return out;
@@ -162,15 +160,14 @@ Stages stages_of(Draft& draft, const Facts& last) {
 
 /// Which iterators of the last block are rows: they lead to the results of all reductions it needs. Null: it
 /// reads none of them.
-std::optional<std::vector<bool>> rows_of(Schedule& s, const Stages& stages) {
-  const Facts& f = stages.facts;
+std::optional<std::vector<bool>> rows_of(Schedule& s, const Facts& f, const std::vector<BlockRV>& leading) {
   std::vector<bool> row(f.extent.size(), f.is_reduction());
   for (int k : f.reduce) row[size_t(k)] = false;
   bool any = f.is_reduction();
   auto reduced = [&](const Access& l) {
-    return std::any_of(stages.blocks.begin(), stages.blocks.end(), [&](BlockRV b) {
+    return std::any_of(leading.begin(), leading.end(), [&](BlockRV b) {
       const Ref<Block> block = s.get(b);
-      return b.id != stages.last.id && block->init &&
+      return b.id != f.id.id && block->init &&
              std::any_of(block->writes.begin(), block->writes.end(),
                          [&](const BufferRegion& w) { return w->buffer.same_as(l.buffer); });
     });
@@ -182,7 +179,11 @@ std::optional<std::vector<bool>> rows_of(Schedule& s, const Stages& stages) {
   }
   if (!any) return std::nullopt;
   // Reductions across memory: rows of the contiguous axis stay inside, as vectors.
-  if (!stages.sums_along_memory && !row.empty() && row.back()) row.back() = false;
+  const bool sums_along_memory = std::any_of(leading.begin(), leading.end(), [&](BlockRV b) {
+    const auto of = facts_of(s, b);
+    return of && of->is_reduction() && along_memory(*of);
+  });
+  if (!sums_along_memory && !row.empty() && row.back()) row.back() = false;
   return row;
 }
 
@@ -190,7 +191,10 @@ std::optional<std::vector<bool>> rows_of(Schedule& s, const Stages& stages) {
 LoopRV fuse_rows(Schedule& s, BlockRV last, const std::vector<bool>& row) {
   std::vector<LoopRV> rows, rest;
   const std::vector<LoopRV> loops = s.get_loops(last);
-  for (size_t i = 0; i < loops.size(); ++i) (i < row.size() && row[i] ? rows : rest).push_back(loops[i]);
+  std::vector<bool> is_row(loops.size(), false);  // an iterator of extent 1 may have no loop
+  for (size_t i = 0; i < row.size(); ++i)
+    if (const int l = row[i] ? loop_of(s, last, int(i), loops, 0) : -1; l >= 0) is_row[size_t(l)] = true;
+  for (size_t l = 0; l < loops.size(); ++l) (is_row[l] ? rows : rest).push_back(loops[l]);
   if (rows.empty()) return {-1};
   std::vector<LoopRV> order = rows;
   order.insert(order.end(), rest.begin(), rest.end());
@@ -198,19 +202,14 @@ LoopRV fuse_rows(Schedule& s, BlockRV last, const std::vector<bool>& row) {
   return s.fuse(rows);
 }
 
-/// Moves the stages into the loop over rows; what does not differ from row to row stays outside. Those that
-/// are inside, the last first.
-std::vector<BlockRV> place_stages(Draft& draft, const Stages& stages, LoopRV rows, int64_t count) {
+/// Moves the stages into the loop over rows. Those that are inside, the last first.
+std::vector<BlockRV> place_stages(Draft& draft, const Stages& stages, LoopRV rows) {
   std::vector<BlockRV> inside;
   for (size_t i = stages.blocks.size(); i-- > 0;) {
     const BlockRV b = stages.blocks[i];
-    if (b.id != stages.last.id) {
-      const auto f = facts_of(draft.schedule, b);
-      const int64_t made = f ? f->instances(true) : kUnknown;
-      if (count != kUnknown && made != kUnknown && made < count) continue;
-      if (!try_step(draft, "a stage at the rows", [&](Schedule& s) { s.compute_at(b, rows); })) continue;
-    }
-    inside.push_back(b);
+    if (b.id == stages.last.id ||
+        try_step(draft, "a stage at the rows", [&](Schedule& s) { s.compute_at(b, rows); }))
+      inside.push_back(b);
   }
   return inside;
 }
@@ -225,25 +224,33 @@ int64_t count_of(const Facts& f, const std::vector<bool>& row) {
 }  // namespace
 
 RuleOutcome row_by_row(Draft& draft, const Site& site) {
-  const std::vector<BlockRV> leading = leading_to(draft, site.block);
-  if (std::none_of(leading.begin(), leading.end(),
-                   [&](BlockRV b) { return bool(draft.schedule.get(b)->init); }))
+  Schedule& s = draft.schedule;
+  const std::vector<BlockRV> leading = leading_to(draft, site.block, [](BlockRV) { return true; });
+  if (std::none_of(leading.begin(), leading.end(), [&](BlockRV b) { return bool(s.get(b)->init); }))
     return RuleOutcome::no_reduction;
-  const Stages stages = stages_of(draft, *site.facts);
-  const auto row = rows_of(draft.schedule, stages);
+  const auto row = rows_of(s, *site.facts, leading);
   if (!row) return RuleOutcome::no_rows;
-  const LoopRV rows = fuse_rows(draft.schedule, stages.last, *row);
+  const int64_t count = count_of(*site.facts, *row);
+  // What does not differ from row to row stays outside and is arranged for itself, as are all stages of one
+  // row, whose own loops may be parallel, and what is read elsewhere.
+  const Stages stages = stages_of(
+      draft, *site.facts, leading_to(draft, site.block, [&](BlockRV b) {
+        const auto f = facts_of(s, b);
+        const int64_t made = f ? f->instances(true) : kUnknown;
+        const std::vector<BlockRV> readers = s.get_consumers(b);
+        return count != 1 && (count == kUnknown || made == kUnknown || made >= count) &&
+               std::none_of(readers.begin(), readers.end(), [&](BlockRV r) { return draft.is_scheduled(r); });
+      }));
+  const LoopRV rows = fuse_rows(s, stages.last, *row);
   if (rows.id < 0) {
-    // The stages stand one after the other; each still uses its lanes.
-    for (BlockRV b : stages.blocks)
-      if (draft.schedule.get(b)->init) {
-        arrange_reduction(draft, b, 0);
-        draft.set_scheduled(b);
-      }
+    if (!site.facts->is_reduction()) return RuleOutcome::no_rows;
+    for (BlockRV b : stages.blocks) {
+      arrange_reduction(draft, b, 0);
+      draft.set_scheduled(b);
+    }
     return RuleOutcome::applied;
   }
-  const int64_t count = count_of(stages.facts, *row);
-  const std::vector<BlockRV> inside = place_stages(draft, stages, rows, count);
+  const std::vector<BlockRV> inside = place_stages(draft, stages, rows);
   if (inside.size() < 2 && !stages.facts.is_reduction()) return RuleOutcome::no_rows;
   for (BlockRV b : inside) {
     if (draft.schedule.get(b)->init)

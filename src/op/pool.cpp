@@ -14,7 +14,7 @@ namespace {
 
 using Tensors = std::vector<te::Tensor>;
 using Ints = std::vector<int64_t>;
-enum class Kind { max, avg, lp };
+using Kind = Pooling;
 
 /// The value that max leaves alone.
 PrimExpr lowest(DataType t) { return t.is_float() ? -tir::infinity(t) : tir::min_value(t); }
@@ -123,28 +123,54 @@ PrimExpr width_behind(const Window& w, size_t i, size_t n, const PrimExpr& size,
   return simplify(tir::max(end, reach - size - PrimExpr(w.pads[i])));
 }
 
+/// Outside of the image: what a fold leaves alone.
+PrimExpr nothing(Kind kind, DataType t) { return kind == Kind::max ? lowest(t) : constant(t, 0); }
+
+/// The mean or norm of each window, of the sum of what is in it.
+te::Tensor finished(const Call& call, const Tensors& in, size_t n, Kind kind, const te::Tensor& folded) {
+  const auto& a = attrs_of<PoolAttrs>(call);
+  const TensorInfo out = output_info(call);
+  if (kind == Kind::max) return cast_to(folded, out.dtype);
+  const Window w = window_of(a, n);
+  const std::vector<size_t> spatial = *spatial_axes(layout_of(a, n), n);
+  bool plain = !a.ceil_mode;  // no window is cut off
+  int64_t all = 1;
+  for (size_t i = 0; i < n; ++i) {
+    all *= w.size[i];
+    plain = plain && (a.count_include_pad || (w.pads[i] == 0 && w.pads[i + n] == 0));
+  }
+  return te::compute(
+      out.shape,
+      [&](const Vars& v) {
+        const PrimExpr e = folded(indices(v));
+        if (kind == Kind::lp) return tir::cast(out.dtype, root(e, a.p));
+        if (plain) return tir::cast(out.dtype, e * constant(e.dtype(), 1.0 / double(all)));
+        PrimExpr count = 1;
+        for (size_t i = 0; i < n; ++i)
+          count = count * count_of(v[spatial[i]], in[0].shape()[spatial[i]], w, i, n, a.count_include_pad);
+        return tir::cast(out.dtype, tir::div(e, tir::cast(e.dtype(), tir::max(count, PrimExpr(1)))));
+      },
+      short_name(call) + "_mean");
+}
+
 Tensors def_pool(const Call& call, const Tensors& in, size_t n, Kind kind) {
   const auto& a = attrs_of<PoolAttrs>(call);
   const TensorInfo out = output_info(call);
   const Window w = window_of(a, n);
   const te::Tensor& x = in[0];
-  const std::string name = short_name(call);
   const std::vector<size_t> spatial = *spatial_axes(layout_of(a, n), n);
   Shape before;
   before.resize(x.ndim(), PrimExpr(0));
   Shape after = before;
-  bool plain = !a.ceil_mode;  // no window is cut off
   for (size_t i = 0; i < n; ++i) {
     before.set(spatial[i], PrimExpr(w.pads[i]));
     after.set(spatial[i], width_behind(w, i, n, x.shape()[spatial[i]], out.shape[spatial[i]], a.ceil_mode));
-    plain = plain && (a.count_include_pad || (w.pads[i] == 0 && w.pads[i + n] == 0));
   }
-  const te::Tensor padded =
-      pad_with(x, before, after, kind == Kind::max ? lowest(x.dtype()) : constant(x.dtype(), 0));
+  const te::Tensor padded = pad_with(x, before, after, nothing(kind, x.dtype()));
   Array<tir::IterVar> ks;
   for (size_t i = 0; i < n; ++i)
     ks.push_back(te::reduce_axis(tir::range(PrimExpr(0), PrimExpr(w.size[i])), fmt::format("r{}", i)));
-  te::Tensor folded = te::compute(
+  const te::Tensor folded = te::compute(
       out.shape,
       [&](const Vars& v) {
         Shape at = indices(v);
@@ -155,24 +181,8 @@ Tensors def_pool(const Call& call, const Tensors& in, size_t n, Kind kind) {
         if (kind == Kind::max) return te::max(e, ks);
         return te::sum(kind == Kind::lp ? power(tir::abs(e), a.p) : e, ks);
       },
-      name);
-  if (kind == Kind::max) return {cast_to(folded, out.dtype)};
-  return {te::compute(
-      out.shape,
-      [&](const Vars& v) {
-        const PrimExpr e = folded(indices(v));
-        if (kind == Kind::lp) return tir::cast(out.dtype, root(e, a.p));
-        if (plain) {
-          int64_t count = 1;
-          for (int64_t s : w.size) count *= s;
-          return tir::cast(out.dtype, e * constant(e.dtype(), 1.0 / double(count)));
-        }
-        PrimExpr count = 1;
-        for (size_t i = 0; i < n; ++i)
-          count = count * count_of(v[spatial[i]], x.shape()[spatial[i]], w, i, n, a.count_include_pad);
-        return tir::cast(out.dtype, tir::div(e, tir::cast(e.dtype(), tir::max(count, PrimExpr(1)))));
-      },
-      name + "_mean")};
+      short_name(call));
+  return {finished(call, in, n, kind, folded)};
 }
 
 std::optional<LaidOut> layout_of_pool(LayoutContext& ctx) {
@@ -372,9 +382,14 @@ const bool pool_registered = [] {
 
 }  // namespace
 
-WindowWork window_work(const Call& call, size_t n) {
+WindowWork window_work(const Call& call, size_t n, Pooling kind) {
   const Window w = window_of(attrs_of<PoolAttrs>(call), n);
   WindowWork out;
+  const Layout layout = layout_of(attrs_of<PoolAttrs>(call), n);
+  const std::vector<size_t> spatial = *spatial_axes(layout, n);
+  for (size_t i = 0; i < n; ++i)
+    if (spatial[i] + 1 == layout.axes.size()) out.lane_stride = w.strides[i];
+  out.channels_last = layout.axes.back() == Layout::Axis{'C'};
   int64_t results = 1;  // of the present axis for one of the last
   for (size_t i = n; i-- > 0;) {
     out.at_once *= w.size[i];
@@ -383,20 +398,21 @@ WindowWork window_work(const Call& call, size_t n) {
   }
   const auto have = shape_of(tensor_arg(call, 0)), made = shape_of(*call.type.as<graph::TensorType>());
   if (!have || !made) return out;
-  const std::vector<size_t> spatial = *spatial_axes(layout_of(attrs_of<PoolAttrs>(call), n), n);
+  const DataType x = tensor_arg(call, 0).dtype;
+  const int64_t bytes = (kind == Kind::max ? x : wide_type(x)).bytes();
   Shape between = *have;
   int64_t most = 0;
   for (size_t i = 0; i + 1 < n; ++i) {
     between.set(spatial[i], (*made)[spatial[i]]);
     const auto elements = tir::as_int(simplify(product(between)));
     if (!elements) return out;
-    most = std::max(most, *elements * tensor_arg(call, 0).dtype.bytes());
+    most = std::max(most, *elements * bytes);
   }
   out.bytes = most;
   return out;
 }
 
-Tensors define_max_pool_by_axes(const Call& call, const Tensors& in, size_t n) {
+Tensors define_pool_by_axes(const Call& call, const Tensors& in, size_t n, Pooling kind) {
   const auto& a = attrs_of<PoolAttrs>(call);
   const TensorInfo out = output_info(call);
   const Window w = window_of(a, n);
@@ -409,7 +425,7 @@ Tensors define_max_pool_by_axes(const Call& call, const Tensors& in, size_t n) {
     Shape after = before;
     before.set(axis, PrimExpr(w.pads[i]));
     after.set(axis, width_behind(w, i, n, shape[axis], out.shape[axis], a.ceil_mode));
-    const te::Tensor padded = pad_with(folded, before, after, lowest(folded.dtype()));
+    const te::Tensor padded = pad_with(folded, before, after, nothing(kind, folded.dtype()));
     shape.set(axis, out.shape[axis]);
     const tir::IterVar k =
         te::reduce_axis(tir::range(PrimExpr(0), PrimExpr(w.size[i])), fmt::format("r{}", i));
@@ -418,11 +434,14 @@ Tensors define_max_pool_by_axes(const Call& call, const Tensors& in, size_t n) {
         [&](const Vars& v) {
           Shape at = indices(v);
           at.set(axis, v[axis] * PrimExpr(w.strides[i]) + PrimExpr(k->var) * PrimExpr(w.dilation[i]));
-          return te::max(padded(at), {k});
+          const PrimExpr e = padded(at);
+          if (kind == Kind::max) return te::max(e, {k});
+          // Sums between the axes are as wide as those of whole windows.
+          return te::sum(kind == Kind::lp && i == 0 ? power(tir::abs(wide(e)), a.p) : wide(e), {k});
         },
         fmt::format("{}_{}", short_name(call), i));
   }
-  return {cast_to(folded, out.dtype)};
+  return {finished(call, in, n, kind, folded)};
 }
 
 }  // namespace tenon::op

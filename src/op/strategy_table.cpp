@@ -192,28 +192,36 @@ Strategy topk_strategy() {
 }
 
 // ---------------------------------------------------------------- windows
-/// Maxima axis by axis pay for the tensor between the axes where they look at so many times fewer elements:
-/// 2.1 times as fast for 5 × 5 (25 against 10) at 256 × 20 × 20, 4.2 for 9 × 9, 6.5 for 13 × 13; 1.0 to 1.3
-/// for 3 × 3, and slower in blocks of channels.
+/// Folds axis by axis pay for the tensor between the axes where they look at more than so many times fewer
+/// elements: the figures are in the README of this folder.
 constexpr int64_t kWindowGain = 2;
-/// Where that tensor does not stay in the second cache, within this many times its size, …
+/// Where that tensor does not stay in the second cache, within this many times its size, or a whole axis of
+/// channels comes last, …
 constexpr int64_t kCachesBetweenAxes = 2;
-/// … they gain from here on: 5 × 5 at 64 × 112 × 112 takes 1.1 times as long.
+/// … they gain from here on: maxima of 5 × 5 at 64 × 112 × 112 take as long, means in NHWC up to twice as
+/// long.
 constexpr int64_t kWindowGainFar = 3;
+/// Results that are this far apart along the lanes cost at once as if each of their elements were so many; by
+/// axes the first folds have no gaps.
+constexpr int64_t kMostLaneStride = 8;
 
-Strategy max_pool_strategy(size_t n) {
-  return Strategy([n](const Call& call, const Target&) {
+Strategy pool_strategy(size_t n, Pooling kind) {
+  return Strategy([n, kind](const Call& call, const Target&) {
     const std::string name = short_name(call);
     OpImpl by_axes{.name = name + ".by_axes", .priority = 12};
-    by_axes.refuse = [n](const Call& c, const Target& target) -> std::string {
-      const WindowWork work = window_work(c, n);
-      const bool near = target && work.bytes && *work.bytes <= kCachesBetweenAxes * target->l2_bytes;
+    by_axes.refuse = [n, kind](const Call& c, const Target& target) -> std::string {
+      const WindowWork work = window_work(c, n, kind);
+      const bool near =
+          target && !work.channels_last && work.bytes && *work.bytes <= kCachesBetweenAxes * target->l2_bytes;
       const int64_t gain = near ? kWindowGain : kWindowGainFar;
-      if (work.at_once >= gain * work.by_axes) return {};
-      return fmt::format("{} elements axis by axis times {} are more than {} at once", work.by_axes, gain,
-                         work.at_once);
+      const int64_t at_once = work.at_once * std::min(work.lane_stride, kMostLaneStride);
+      if (at_once > gain * work.by_axes) return {};
+      return fmt::format("{} elements at once are no more than {} times {} axis by axis", at_once, gain,
+                         work.by_axes);
     };
-    by_axes.define = [n](const Call& c, const Tensors& in) { return define_max_pool_by_axes(c, in, n); };
+    by_axes.define = [n, kind](const Call& c, const Tensors& in) {
+      return define_pool_by_axes(c, in, n, kind);
+    };
     return std::vector<OpImpl>{std::move(by_axes), own(call, name + ".at_once")};
   });
 }
@@ -250,8 +258,12 @@ const bool strategies_registered = [] {
   register_strategy("nn.conv2d", conv_strategy(2));
   register_strategy("nn.conv3d", conv_strategy(3));
   register_strategy("topk", topk_strategy());
-  register_strategy("nn.max_pool2d", max_pool_strategy(2));
-  register_strategy("nn.max_pool3d", max_pool_strategy(3));
+  register_strategy("nn.max_pool2d", pool_strategy(2, Pooling::max));
+  register_strategy("nn.max_pool3d", pool_strategy(3, Pooling::max));
+  register_strategy("nn.avg_pool2d", pool_strategy(2, Pooling::avg));
+  register_strategy("nn.avg_pool3d", pool_strategy(3, Pooling::avg));
+  register_strategy("nn.lp_pool2d", pool_strategy(2, Pooling::lp));
+  register_strategy("nn.lp_pool3d", pool_strategy(3, Pooling::lp));
   register_strategy("nn.packed_rnn", steps_strategy(Recurrence::rnn, "packed_rnn.blocks"));
   register_strategy("nn.packed_gru", steps_strategy(Recurrence::gru, "packed_gru.blocks"));
   register_strategy("nn.packed_lstm", steps_strategy(Recurrence::lstm, "packed_lstm.blocks"));

@@ -53,6 +53,15 @@ Program total(int64_t n) {
   Tensor s = te::compute({}, [&](const Vars&) { return te::sum(a({k->var}), {k}); }, "S");
   return {"total", te::create_prim_func({a, s}), {}};
 }
+/// Sums over the image of one picture, whose axis of extent 1 keeps no loop once the sum is in lanes.
+Program image_sums(int64_t c, int64_t h, int64_t w) {
+  Tensor a = te::placeholder({1, c, h, w}, f32, "A");
+  tir::IterVar y = te::reduce_axis(tir::range(PrimExpr(0), PrimExpr(h)), "y"),
+               x = te::reduce_axis(tir::range(PrimExpr(0), PrimExpr(w)), "x");
+  Tensor s = te::compute(
+      {1, c}, [&](const Vars& v) { return te::sum(a({v[0], v[1], y->var, x->var}), {y, x}); }, "S");
+  return {"image_sums", te::create_prim_func({a, s}), {}};
+}
 Program pointwise(int64_t ic, int64_t h, int64_t w, int64_t oc, bool add) {  // a 1 × 1 convolution
   Tensor x = te::placeholder({1, ic, h, w}, f32, "X"), k = te::placeholder({oc, ic, 1, 1}, f32, "K"),
          b = te::placeholder({oc}, f32, "B"), y = te::placeholder({1, oc, h, w}, f32, "Y");
@@ -119,6 +128,7 @@ std::vector<Program> programs() {
                            total(100),
                            total(1000),
                            scalar(),
+                           image_sums(3, 20, 32),
                            pointwise(6, 7, 7, 10, true),
                            conv(3, 18, 18, 40, 3, 2, 1),
                            conv(20, 12, 12, 33, 3, 2, 1),
@@ -174,6 +184,16 @@ TEST(DefaultSchedule, HasParallelLoopsAndVectors) {
       }
     }
   }
+}
+
+TEST(DefaultSchedule, RowsOfSumsOverOneImageAreChannels) {
+  const tir::PrimFunc f = default_schedule(image_sums(64, 112, 112).function, target_of({512, 32, 4}));
+  std::vector<int64_t> parallel;
+  post_order(f, [&](const ObjectRef& n) {
+    const auto* loop = n.as<tir::For>();
+    if (loop && loop->kind == tir::ForKind::parallel) parallel.push_back(*tir::as_int(loop->extent));
+  });
+  EXPECT_EQ(parallel, std::vector<int64_t>{64}) << print(f);
 }
 
 TEST(DefaultSchedule, AccumulatorsArePrivateAndUnguarded) {

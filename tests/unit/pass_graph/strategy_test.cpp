@@ -222,12 +222,13 @@ TEST(Strategy, TargetsAreReadAndPrinted) {
   EXPECT_FALSE(host_target()->has_library("cblas"));
 }
 
-/// What each implementation of the call computes on these tensors, those that refuse it left out.
+/// What each implementation of the call computes on these tensors, those that refuse it left out unless
+/// `forced`.
 std::map<std::string, std::vector<NDArray>> computed_by_all(const Call& call, const std::vector<NDArray>& in,
-                                                            const Target& target) {
+                                                            const Target& target, bool forced = false) {
   std::map<std::string, std::vector<NDArray>> out;
   for (const op::OpImpl& impl : op::implementations(call, target)) {
-    if (!impl.define || (impl.refuse && !impl.refuse(call, target).empty())) continue;
+    if (!impl.define || (!forced && impl.refuse && !impl.refuse(call, target).empty())) continue;
     std::vector<te::Tensor> inputs;
     Array<te::Tensor> all;
     for (const Expr& a : call.args) {
@@ -305,39 +306,85 @@ TEST(Strategy, TheFirstOfARowByHeapOrSort) {
   expect_all_alike(results);
 }
 
-TEST(Strategy, MaximaOfLargeWindowsAxisByAxis) {
+Call pool_call(const char* name, const std::vector<int64_t>& x, const op::PoolAttrs& attrs,
+               DataType dtype = f32) {
+  Array<PrimExpr> dims;
+  for (int64_t d : x) dims.push_back(PrimExpr(d));
+  return *op::op_call(name, {var("x", tensor_type(dims, dtype))},
+                      op::make_attrs<op::PoolAttrs>([&](op::PoolAttrs& a) { a = attrs; }))
+              .as<Call>();
+}
+op::PoolAttrs window(Array<int64_t> size, Array<int64_t> strides, const char* layout = "") {
+  op::PoolAttrs a;
+  a.pool_size = size;
+  a.strides = strides;
+  a.layout = layout;
+  return a;
+}
+
+TEST(Strategy, LargeWindowsAreFoldedAxisByAxis) {
   const Target target = record("llvm");
-  auto pool = [](const char* name, const std::vector<int64_t>& x, Array<int64_t> size, Array<int64_t> strides,
-                 bool ceil_mode = false) {
-    Array<PrimExpr> dims;
-    for (int64_t d : x) dims.push_back(PrimExpr(d));
-    const size_t n = size.size();
-    return *op::op_call(name, {var("x", tensor_type(dims, f32))},
-                        op::make_attrs<op::PoolAttrs>([&](op::PoolAttrs& a) {
-                          a.pool_size = size;
-                          a.strides = strides;
-                          a.dilation = n == 2 ? Array<int64_t>{1, 2} : Array<int64_t>{1, 2, 1};
-                          a.padding = n == 2 ? Array<int64_t>{2, 1, 0, 2} : Array<int64_t>{1, 0, 1, 0, 1, 1};
-                          a.ceil_mode = ceil_mode;
-                        }))
-                .as<Call>();
+  const auto chosen = [&](const Call& c) { return op::select(c, target)->chosen.name; };
+  const auto why_not = [&](const Call& c, const char* name) {
+    return rejected(*op::select(c, target), name)->reason;
   };
-  const Call small = pool("nn.max_pool2d", {1, 2, 9, 12}, {3, 3}, {1, 1}),
-             large = pool("nn.max_pool2d", {1, 2, 9, 12}, {5, 5}, {1, 1}),
-             far = pool("nn.max_pool2d", {1, 64, 512, 512}, {5, 5}, {1, 1});
-  EXPECT_EQ(op::select(small, target)->chosen.name, "max_pool2d.at_once");
-  EXPECT_EQ(rejected(*op::select(small, target), "max_pool2d.by_axes")->reason,
-            "6 elements axis by axis times 2 are more than 9 at once");
-  EXPECT_EQ(op::select(large, target)->chosen.name, "max_pool2d.by_axes");
-  EXPECT_EQ(rejected(*op::select(far, target), "max_pool2d.by_axes")->reason,
-            "10 elements axis by axis times 3 are more than 25 at once");
-  for (const bool ceil_mode : {false, true}) {
-    const Call strided = pool("nn.max_pool2d", {2, 3, 9, 12}, {7, 6}, {2, 2}, ceil_mode),
-               deep = pool("nn.max_pool3d", {1, 2, 5, 9, 7}, {3, 3, 3}, {1, 2, 1}, ceil_mode);
-    for (const auto& results : {computed_by_all(strided, {random_array({2, 3, 9, 12})}, target),
-                                computed_by_all(deep, {random_array({1, 2, 5, 9, 7})}, target)}) {
+  for (const std::string kind : {"max", "avg", "lp"}) {
+    const std::string op = "nn." + kind + "_pool2d", by_axes = kind + "_pool2d.by_axes",
+                      at_once = kind + "_pool2d.at_once";
+    const auto pool = [&](const std::vector<int64_t>& x, const op::PoolAttrs& a) {
+      return pool_call(op.c_str(), x, a);
+    };
+    EXPECT_EQ(chosen(pool({1, 2, 9, 12}, window({5, 5}, {1, 1}))), by_axes);
+    EXPECT_EQ(chosen(pool({1, 2, 9, 12}, window({3, 3}, {1, 1}))), at_once);
+    EXPECT_EQ(why_not(pool({1, 2, 9, 12}, window({3, 3}, {1, 1})), by_axes.c_str()),
+              "9 elements at once are no more than 2 times 6 axis by axis");
+    // What lies between the axes is far larger than a cache.
+    EXPECT_EQ(why_not(pool({1, 64, 512, 512}, window({5, 5}, {1, 1})), by_axes.c_str()),
+              "25 elements at once are no more than 3 times 10 axis by axis");
+    // Windows side by side: at once each vector is gathered.
+    EXPECT_EQ(chosen(pool({1, 8, 64, 64}, window({8, 8}, {8, 8}))), by_axes);
+    EXPECT_EQ(chosen(pool({1, 8, 64, 64}, window({2, 2}, {2, 2}))), at_once);
+    EXPECT_EQ(chosen(pool({1, 64, 64, 8}, window({8, 8}, {8, 8}, "NHWC"))), at_once);
+    EXPECT_EQ(chosen(pool({1, 9, 12, 8}, window({5, 5}, {1, 1}, "NHWC"))), at_once);
+  }
+}
+
+TEST(Strategy, WindowsFoldedAxisByAxisHaveTheSameValues) {
+  std::mt19937 random(7);
+  const auto any = [&](int64_t from, int64_t to) {
+    return std::uniform_int_distribution<int64_t>(from, to)(random);
+  };
+  for (int round = 0; round < 15; ++round) {
+    const size_t n = round % 3 == 0 ? 3 : 2;
+    op::PoolAttrs a;
+    std::vector<int64_t> x{any(1, 2), any(1, 3)};
+    Array<int64_t> begins, ends;
+    for (size_t i = 0; i < n; ++i) {
+      a.pool_size.push_back(any(3, 5));
+      a.strides.push_back(any(1, 4));
+      a.dilation.push_back(any(1, 2));
+      begins.push_back(any(0, 2));
+      ends.push_back(any(0, 2));
+      x.push_back(any(9, 10));
+    }
+    for (int64_t e : ends) begins.push_back(e);
+    a.padding = begins;
+    a.ceil_mode = any(0, 1);
+    a.count_include_pad = any(0, 1);
+    a.p = any(1, 3);
+    if (n == 2 && any(0, 1)) {
+      a.layout = "NHWC";
+      std::rotate(x.begin() + 1, x.begin() + 2, x.end());
+    }
+    for (const std::string kind : {"max", "avg", "lp"}) {
+      SCOPED_TRACE(fmt::format("round {} of {}", round, kind));
+      const DataType dtype = round % 5 == 4 ? f16 : f32;
+      const Call call = pool_call(fmt::format("nn.{}_pool{}d", kind, n).c_str(), x, a, dtype);
+      const auto results =
+          computed_by_all(call, {random_array(x, dtype, uint64_t(round))}, record("llvm"), true);
       EXPECT_EQ(results.size(), 2u);
-      expect_all_alike(results);
+      for (const auto& [name, value] : results)
+        expect_close(results.begin()->second, value, dtype == f16 ? 2e-3 : 1e-5);
     }
   }
 }
