@@ -220,9 +220,8 @@ TEST(Qnn, Lookup) {
       for (int64_t v = 0; v < 256; ++v) a.table.push_back((v * 7 + 90) % 256 - 128);
       a.out_dtype = i8;
     });
-    expect_all(run("qnn.lookup", {x}, attrs), {40}, [&](const Index& i) {
-      return (int64_t(x.as_ptr<uint8_t>()[i[0]]) * 7 + 90) % 256 - 128;
-    });
+    expect_all(run("qnn.lookup", {x}, attrs), {40},
+               [&](const Index& i) { return (int64_t(x.as_ptr<uint8_t>()[i[0]]) * 7 + 90) % 256 - 128; });
   }
   const auto short_table = make_attrs<LookupAttrs>([](LookupAttrs& a) { a.table = {1, 2, 3}; });
   expect_refused("qnn.lookup", {NDArray::zeros({2}, u8)}, short_table, {"256"});
