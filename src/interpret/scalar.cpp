@@ -263,6 +263,8 @@ Lanes Arithmetic::intrinsic(const Intrinsic& op, const std::vector<Lanes>& args,
       v = t.is_bool() ? !x : ~x;
     else if (name == "popcount")
       v = std::popcount(uint64_t(x) & mask);
+    else if (name == "lookup")
+      v = int64_t(uint64_t(lane(1 + size_t(x & 0xff) / 4).i) >> (8 * (x & 3)) & 0xff);
     else if (name == "clz")
       v = std::countl_zero(uint64_t(x) & mask) - (64 - t.bits);
     else if (name == "abs")

@@ -61,6 +61,13 @@ std::string lanewise_problem(std::string_view name, const Call& n) {
   if (one_of(name, {"popcount", "clz"}))
     return all(
         {needs(first.is_integer(), "an integer"), n.dtype.is_integer() ? std::string() : "gives an integer"});
+  if (name == "lookup") {
+    auto byte = [](DataType t) { return t.is_integer() && t.bits == 8; };
+    const bool words = std::all_of(n.args.begin() + 1, n.args.end(),
+                                   [](const PrimExpr& a) { return a.dtype() == i32 && as_int(a); });
+    return all({needs(byte(first), "a byte"), words ? std::string() : "needs a table of int32 constants",
+                byte(n.dtype) ? std::string() : "gives a byte"});
+  }
   if (one_of(name, {"abs", "floor", "ceil", "round", "trunc"}))
     return all({needs(number, "a number"), gives(first)});
   if (name == "pow") return all({each(numbers, "numbers"), gives(first)});

@@ -4,6 +4,7 @@
 
 #include "ir/calls_out.h"
 #include "ir/intrinsic_table.h"
+#include "ir/lookup.h"
 
 namespace tenon::tir {
 namespace {
@@ -62,6 +63,11 @@ constexpr Intrinsic table[] = {
     {"tir.bitwise_not", 1, true, true, "inverted bits", nullptr},
     {"tir.popcount", 1, true, true, "number of bits set", nullptr},
     {"tir.clz", 1, true, true, "number of leading zero bits", nullptr},
+    {"tir.lookup", 1 + kLookupWords, true, true,
+     "the element of a table that a byte names: the byte, then the table's 256 bytes as int32 words, the "
+     "first "
+     "in the lowest bits",
+     nullptr},
     {"tir.if_then_else", 3, true, false, "second or third argument; only the chosen one is evaluated",
      nullptr},
     {"tir.select_rare", 3, true, false,
@@ -177,7 +183,8 @@ IntrinsicGroup group_of(const Intrinsic& i) {
       is_any(n, {"call_extern", "call_packed", "call_prim_func", "ret", "break_loop", "continue_loop",
                  "assume", "undef", "likely", "if_then_else", "select_rare", "vscale"}))
     return IntrinsicGroup::call;
-  if (n.starts_with("bitwise_") || n.starts_with("shift_") || is_any(n, {"popcount", "clz", "reinterpret"}))
+  if (n.starts_with("bitwise_") || n.starts_with("shift_") ||
+      is_any(n, {"popcount", "clz", "lookup", "reinterpret"}))
     return IntrinsicGroup::bit;
   return IntrinsicGroup::math;
 }
@@ -201,7 +208,8 @@ IntrinsicType type_rule(const Intrinsic& i) {
     case IntrinsicGroup::math:
       return IntrinsicType::first;
     case IntrinsicGroup::bit:
-      return is_any(n, {"popcount", "clz", "reinterpret"}) ? IntrinsicType::given : IntrinsicType::first;
+      return is_any(n, {"popcount", "clz", "lookup", "reinterpret"}) ? IntrinsicType::given
+                                                                     : IntrinsicType::first;
     default:
       return n == "likely" ? IntrinsicType::first : IntrinsicType::given;
   }

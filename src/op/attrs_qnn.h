@@ -34,5 +34,14 @@ struct FixedPointAttrs : Attrs<FixedPointAttrs> {
         .add("shift", &FixedPointAttrs::shift, "power of two that multiplies, too");
   }
 };
+struct LookupAttrs : Attrs<LookupAttrs> {
+  Array<int64_t> table;
+  DataType out_dtype = DataType::uint(8);
+  static constexpr std::string_view type_key = "attrs.Lookup";
+  static void fields(auto& f) {
+    f.add("table", &LookupAttrs::table, "256 results, in the order of the operand's bits")
+        .add("out_dtype", &LookupAttrs::out_dtype, "type of the result, of one byte");
+  }
+};
 
 }  // namespace tenon::op

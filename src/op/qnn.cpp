@@ -5,9 +5,11 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <cmath>
 
 #include "base/define_type.h"
+#include "ir/lookup.h"
 #include "op/attrs_qnn.h"
 
 namespace tenon::op {
@@ -230,6 +232,30 @@ std::vector<te::Tensor> def_fixed_point(const Call& call, const std::vector<te::
       "fixed_point_multiply")};
 }
 
+bool byte(DataType t) { return t.is_integer() && t.bits == 8; }
+Type infer_lookup(InferContext& ctx) {
+  const auto& a = ctx.attrs<LookupAttrs>();
+  const auto& x = ctx.tensor(0);
+  const DataType t = a.out_dtype;
+  if ((!x.dtype.is_void() && !byte(x.dtype)) || !byte(t))
+    return ctx.error(
+        fmt::format("takes bytes and gives bytes, not {} and {}", to_string(x.dtype), to_string(t)));
+  const int64_t least = t.is_int() ? -128 : 0;
+  if (a.table.size() != tir::kByteValues || !std::all_of(a.table.begin(), a.table.end(), [&](int64_t v) {
+        return v >= least && v < least + tir::kByteValues;
+      }))
+    return ctx.error(fmt::format("the table needs {} values of {}", tir::kByteValues, to_string(t)));
+  return like(x, t);
+}
+std::vector<te::Tensor> def_lookup(const Call& call, const std::vector<te::Tensor>& in) {
+  const auto& a = attrs_of<LookupAttrs>(call);
+  std::vector<uint8_t> table;
+  for (int64_t v : a.table) table.push_back(uint8_t(v));
+  return {te::compute(
+      in[0].shape(), [&](const Vars& v) { return tir::lookup(in[0](indices(v)), table, a.out_dtype); },
+      "lookup")};
+}
+
 const bool qnn_registered = [] {
   const auto wise = FusionKind::broadcast, opaque = FusionKind::opaque;
   auto with_parameters = [](OpRegistration r, const char* what) {
@@ -306,6 +332,12 @@ const bool qnn_registered = [] {
       .infer(infer_fixed_point)
       .fusion(FusionKind::element_wise)
       .tensor_def(def_fixed_point);
+  register_op("qnn.lookup", "A function of one byte, as the table of its results.")
+      .argument("x", "Tensor", "int8 or uint8")
+      .attrs<LookupAttrs>()
+      .infer(infer_lookup)
+      .fusion(FusionKind::element_wise)
+      .tensor_def(def_lookup);
   return true;
 }();
 
@@ -313,4 +345,5 @@ const bool qnn_registered = [] {
 }  // namespace tenon::op
 
 template struct tenon::DefineTypes<tenon::op::QuantizeAttrs, tenon::op::RequantizeAttrs,
-                                   tenon::op::FixedPointAttrs, tenon::op::ClipAttrs, tenon::op::RepeatAttrs>;
+                                   tenon::op::FixedPointAttrs, tenon::op::LookupAttrs, tenon::op::ClipAttrs,
+                                   tenon::op::RepeatAttrs>;

@@ -224,6 +224,7 @@ PassContext context_of(const CompileOptions& o, DiagnosticList& problems,
   context.opt_level = int(o.opt_level);
   if (o.precision != "f32") {
     context.required.insert("to_mixed_precision");
+    context.required.insert("div_to_mul");  // a rounding of float32 is far below that of 16 bits
     context.options.set_text("to_mixed_precision.dtype=" + o.precision, problems);
   }
   for (const std::string& pass : o.require_passes) context.required.insert(pass);

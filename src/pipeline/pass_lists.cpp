@@ -27,9 +27,10 @@ const Chapter kGraph[] = {
     // Everything below knows the plain layouts only.
     {"one layout", {"plain_layouts"}},
     // While weights are still bytes: fold_constant would make wide numbers of them, also of those that
-    // nobody needs any more.
+    // nobody needs any more. Tables first: behind them a byte is no sum that could stay a real number.
     {"quantised networks",
-     {"fake_quantization_to_integer", "qnn_canonicalize", "narrow_contraction", "eliminate_dead_code"}},
+     {"tabulate_bytes", "fake_quantization_to_integer", "qnn_canonicalize", "narrow_contraction",
+      "eliminate_dead_code"}},
     {"one spelling", {"simplify_inference", "canonicalize"}},
     // What is constant folds before patterns look for constants.
     {"constants", {"fold_constant", "simplify_expr"}},

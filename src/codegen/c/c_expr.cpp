@@ -6,6 +6,7 @@
 #include <cmath>
 
 #include "codegen/c/c_emitter.h"
+#include "ir/lookup.h"
 
 namespace tenon::codegen {
 
@@ -505,6 +506,12 @@ std::string CEmitter::call(const tir::Call& n) {
   const std::string name = n.op.substr(4);
   if (name.starts_with("atomic_")) return atomic(n);
   if (name == "dot") return dot(n);
+  if (name == "lookup") {
+    std::string table;
+    for (uint8_t byte : lookup_table(n)) table += fmt::format("\\{:03o}", byte);
+    return cast(fmt::format("((const uint8_t*)\"{}\")[(uint8_t)({})]", table, bare(expr(n.args[0]))),
+                DataType::uint(8), n.dtype);
+  }
   if (name == "kernel_buffer") return fmt::format("{}[{}]", expr(n.args[0]), *as_int(n.args[1]));
   if (name == "kernel_scalar") {
     const std::string word = fmt::format("{}[{}]", expr(n.args[0]), *as_int(n.args[1]));

@@ -284,6 +284,7 @@ V Emitter::call(const tir::Call& n) {
   if (name.starts_with("vector_reduce_"))
     return n.args[0].dtype().is_vector() ? reduce_lanes(n.op, n.args[0]) : expr(n.args[0]);
   if (name == "dot") return dot(n);
+  if (name == "lookup") return lookup(n);
   if (name == "assume") {
     b_.CreateAssumption(expr(n.args[0]));
     return b_.getInt32(0);

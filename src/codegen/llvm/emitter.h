@@ -98,6 +98,7 @@ class Emitter {
   V dot(const tir::Call& n);  // emit_dot.cpp
   V x86_dot(V acc, V a, V b, DataType x, DataType y, int64_t lanes, int64_t group);
   V arm_dot(V acc, V a, V b, DataType x, DataType y, int64_t lanes, int64_t group);
+  V lookup(const tir::Call& n);  // emit_lookup.cpp
   V call_prim_func(const tir::Call& n);
   V call_llvm(const tir::Call& n);
   V call_extern(const tir::Call& n);

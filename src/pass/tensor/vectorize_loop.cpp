@@ -346,6 +346,8 @@ class Lanes {
     if (!intrinsic || !intrinsic->pure) return no(e, fmt::format("`{}` has no lanes", n.op));
     if (!vector) return changed ? call(e.dtype(), n.op, args) : e;
     if (!intrinsic->vector) return no(e, fmt::format("`{}` has no lanes", n.op));
+    if (n.op == "tir.lookup")
+      return call(e.dtype().with_lanes(lanes_), n.op, args);  // one table for all lanes
     return call(e.dtype().with_lanes(lanes_), n.op, args.map([&](const PrimExpr& a) { return spread(a); }));
   }
 

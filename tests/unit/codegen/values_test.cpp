@@ -5,6 +5,7 @@
 #include <cmath>
 #include <functional>
 
+#include "ir/lookup.h"
 #include "ir/tir.h"
 #include "kernels.h"
 
@@ -251,6 +252,27 @@ TEST(Values, BitsOfIntegers) {
     expect_same(program("bits", buffers, {}, for_(i, 0, N / 16, seq(body))), arrays, {}, 0,
                 t == i32 || t == u8 || t == i64);
   }
+}
+
+/// Every byte, in vectors of several widths, by every back end and by the table itself.
+TEST(Values, LookupOfBytes) {
+  constexpr int64_t kAll = kByteValues;
+  std::array<uint8_t, kByteValues> table;
+  for (int64_t i = 0; i < kAll; ++i) table[size_t(i)] = uint8_t(i * 167 + 41);
+  for (DataType from : {u8, DataType::int_(8)})
+    for (DataType to : {u8, DataType::int_(8)})
+      for (int lanes : {1, 8, 16, 32, 64, 128}) {
+        const Buffer a = flat("a", kAll, from), o = flat("o", kAll, to);
+        const VarRef i = var("i");
+        const PrimExpr at = lanes == 1 ? PrimExpr(i) : at_lanes(i, lanes);
+        NDArray x = NDArray::empty({kAll}, from), y = NDArray::zeros({kAll}, to);
+        for (int64_t k = 0; k < kAll; ++k) x.as_ptr<uint8_t>()[k] = uint8_t(k);
+        const Stmt body = store(o, lookup(load(a, {at}), table, to), {at});
+        const Program p = program("table", {a, o}, {}, for_(i, 0, kAll / lanes, body));
+        expect_same(p, {x, y}, {}, 0, lanes == 16);
+        interpret_prim_func(p.plain, {x, y}, IRModule::create());
+        for (int64_t k = 0; k < kAll; ++k) EXPECT_EQ(y.as_ptr<uint8_t>()[k], table[size_t(k)]) << k;
+      }
 }
 
 TEST(Values, ReinterpretAndScalars) {

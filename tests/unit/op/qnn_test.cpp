@@ -211,5 +211,22 @@ TEST(Qnn, DynamicAndFixedPoint) {
   expect_refused("qnn.fixed_point_multiply", {random({2})}, {}, {"int32"});
 }
 
+TEST(Qnn, Lookup) {
+  const DataType i8 = DataType::int_(8);
+  for (DataType from : {u8, i8}) {
+    NDArray x = NDArray::empty({40}, from);
+    for (int64_t i = 0; i < 40; ++i) x.as_ptr<uint8_t>()[i] = uint8_t(i * 45 + 3);
+    const auto attrs = make_attrs<LookupAttrs>([&](LookupAttrs& a) {
+      for (int64_t v = 0; v < 256; ++v) a.table.push_back((v * 7 + 90) % 256 - 128);
+      a.out_dtype = i8;
+    });
+    expect_all(run("qnn.lookup", {x}, attrs), {40},
+               [&](const Index& i) { return (int64_t(x.as_ptr<uint8_t>()[i[0]]) * 7 + 90) % 256 - 128; });
+  }
+  const auto short_table = make_attrs<LookupAttrs>([](LookupAttrs& a) { a.table = {1, 2, 3}; });
+  expect_refused("qnn.lookup", {NDArray::zeros({2}, u8)}, short_table, {"256"});
+  expect_refused("qnn.lookup", {random({2})}, {}, {"bytes"});
+}
+
 }  // namespace
 }  // namespace tenon::op_test
