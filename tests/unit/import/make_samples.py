@@ -14,6 +14,7 @@ import pathlib
 import warnings
 import zlib
 
+import ml_dtypes
 import numpy as np
 import onnx
 import onnxruntime
@@ -1412,6 +1413,32 @@ image = floats(1, 2, 3, 2)
 for nearest in ("ceil", "round_prefer_floor"):
     one("Resize", image, np.zeros(0, np.float32), f32(1, 1, 2, 1), opset=11, constants=[1, 2], coordinate_transformation_mode="tf_half_pixel_for_nn", nearest_mode=nearest,
         name=f"Resize of one axis, tf_half_pixel_for_nn, {nearest}", expected=[image[:, :, {"ceil": [1, 1, 2, 2, 2, 2], "round_prefer_floor": [0, 1, 1, 2, 2, 2]}[nearest]]])
+
+# Experts of half precision, and weights of 8 bits in blocks, for which ONNX Runtime rounds what it multiplies to 8 bits: expected is
+# what it gives for the same weights as real numbers.
+seed("experts of other types")
+halves = [floats(*s, dtype=np.float16) for s in ((5, 8), (5, 4), (4, 6, 8), (4, 6), (4, 8, 6), (4, 8))]
+by_halves = evaluated([Node("MoE", list("abcdef"), ["y"], CONTRIB, k=2)], {n: x.astype(np.float32) for n, x in zip("abcdef", halves)}, {}, ("y",), 21, ((CONTRIB, 1),))
+contrib("MoE", *halves, constants=range(2, 6), name="MoE of half precision", k=2, expected=[by_halves[0].astype(np.float16)])
+for name, kind, block, zeros in (("half precision, 4 bits", np.float16, 0, False), ("8 bits in blocks", np.float32, 16, False), ("8 bits in blocks with zero points", np.float32, 16, True)):
+    bits, depth = (8, 16) if block else (4, 12)
+    codes = [bytes_of(3, depth, 32 * bits // 8), bytes_of(3, 32, depth * bits // 8)]
+    parts = lambda d: (d // block,) if block else ()
+    steps = [floats(3, depth, *parts(32), low=0.002, high=0.01, dtype=kind), floats(3, 32, *parts(depth), low=0.002, high=0.01, dtype=kind)]
+    points = [bytes_of(3, depth, 2), bytes_of(3, 32, 1)] if zeros else [None, None]
+    sides = [floats(3, depth, dtype=kind), floats(3, 32, dtype=kind)]
+    rows = floats(4, 32, dtype=kind), floats(4, 3, dtype=kind)
+
+    def real(k):
+        whole = codes[k] if bits == 8 else np.stack([codes[k] & 15, codes[k] >> 4], -1).reshape(3, codes[k].shape[1], -1)
+        each = lambda v: np.repeat(v.reshape(3, v.shape[1], -1).astype(np.float32), block or whole.shape[2], 2)
+        return (whole - (np.float32(1 << (bits - 1)) if points[k] is None else each(points[k]))) * each(steps[k])
+
+    whole = dict(zip("abcdef", (x.astype(np.float32) for x in (*rows, real(0), sides[0], real(1), sides[1]))))
+    by_reals = evaluated([Node("MoE", list("abcdef"), ["y"], CONTRIB, k=2)], whole, {}, ("y",), 21, ((CONTRIB, 1),))
+    given = [*rows, codes[0], steps[0], sides[0], codes[1], steps[1], sides[1]] + ([None, None, None, *points] if zeros else [])
+    contrib("QMoE", *given, constants=[i for i in range(2, len(given)) if given[i] is not None], name=f"QMoE of {name}", k=2, expert_weight_bits=bits, **({"block_size": block} if block else {}),
+            expected=[by_reals[0].astype(kind)])
 
 PAGE = pathlib.Path(__file__).resolve().parent / "samples.json"
 PAGE.write_text("[\n" + ",\n".join(json.dumps(c, separators=(",", ":")) for c in cases) + "\n]\n")
