@@ -1414,6 +1414,38 @@ for nearest in ("ceil", "round_prefer_floor"):
     one("Resize", image, np.zeros(0, np.float32), f32(1, 1, 2, 1), opset=11, constants=[1, 2], coordinate_transformation_mode="tf_half_pixel_for_nn", nearest_mode=nearest,
         name=f"Resize of one axis, tf_half_pixel_for_nn, {nearest}", expected=[image[:, :, {"ceil": [1, 1, 2, 2, 2, 2], "round_prefer_floor": [0, 1, 1, 2, 2, 2]}[nearest]]])
 
+# Operator set 28.
+seed("set 28")
+one("SwiGLU", floats(2, 3, 4), floats(2, 3, 4), opset=28)
+one("SwiGLU", floats(5, dtype=np.float16), floats(5, dtype=np.float16), opset=28, name="SwiGLU of half precision")
+one("SwiGLU", floats(2, 3), floats(2, 3), alpha=1.7, opset=28, name="SwiGLU with alpha")
+runs("SwiGLU of any shape", Node("SwiGLU", ["a", "b"], ["y"]), [("N", 3), ("M", "K")], *((floats(n, 3), floats(n, 3)) for n in (1, 4)), refused("T0501", floats(2, 3), floats(1, 3)),
+     refused("T0501", floats(2, 3), floats(2, 1)), opset=28)
+for direction in ("LEFT", "RIGHT"):
+    for kind in (np.int8, np.int16, np.int32, np.int64):
+        bits = 8 * np.dtype(kind).itemsize
+        one("BitShift", np.array([-9, 9, -1, 1, -9, 9, -9, 9, 2 ** (bits - 1) - 1, -(2 ** (bits - 1))], kind), np.array([1, 1, bits, bits, -1, -1, bits - 1, bits - 1, 1, 1], kind), direction=direction,
+            opset=28, name=f"BitShift of {np.dtype(kind).name}, {direction}")
+sides = f32(5.5, -5.5, 5.5, -5.5, 4, -4, 0.0, -0.0, 0.0, -0.0, 3, -3, np.inf, 1, np.nan, 1), f32(2, 2, -2, -2, -2, 2, 3, 3, -3, -3, np.inf, np.inf, 2, 0, 1, np.nan)
+one("Mod", *sides, opset=28, name="Mod of floats with the sign of the divisor", expected=[np.mod(*sides)])
+one("Mod", *(x.astype(np.float16) for x in sides), opset=28, name="Mod of half precision with the sign of the divisor", expected=[np.mod(*(x.astype(np.float16) for x in sides))])
+one("Mod", ints(6, low=-9, high=9), ints(6, low=1, high=5), fmod=1, opset=28, name="Mod of integers with the sign of the dividend")
+for mode in ("DCR", "CRD"):
+    one("SpaceToDepth", floats(1, 2, 4, 6), blocksize=2, mode=mode, opset=28, name=f"SpaceToDepth, {mode}")
+bf16 = lambda x: x.astype(ml_dtypes.bfloat16)
+for kind in (np.float16, np.float64, ml_dtypes.bfloat16):
+    one("Celu", floats(2, 5).astype(kind), alpha=0.75, opset=28, name=f"Celu of {np.dtype(kind).name}")
+one("Compress", bf16(floats(3, 4)), np.array([True, False, True]), axis=0, opset=28, name="Compress of bfloat16")
+one("Einsum", bf16(ints(2, 3, dtype=np.float32)), bf16(ints(3, 4, dtype=np.float32)), equation="ij,jk->ik", opset=28, name="Einsum of bfloat16")
+one("OneHot", i64(1, 0, 2), np.array(3), bf16(f32(0.5, 2)), constants=(1,), opset=28, name="OneHot of bfloat16")
+one("ReverseSequence", bf16(floats(4, 2)), i64(3, 2), opset=28, name="ReverseSequence of bfloat16")
+repeated = bf16(f32(2, 1, 2, -1, 1))
+one("Unique", repeated, results=4, opset=28, name="Unique of bfloat16", expected=[bf16(f32(-1, 1, 2)), i64(3, 1, 0), i64(2, 1, 2, 0, 1), i64(1, 2, 2)])
+kept = bf16(floats(2, 3))
+case("Optional of bfloat16", [Node("Optional", ["a"], ["o"]), Node("OptionalGetElement", ["o"], ["y"])], {"a": kept}, opset=28, expected=[kept])
+for code, kind in ((TensorProto.FLOAT6E2M3, "float6e2m3"), (TensorProto.FLOAT6E3M2, "float6e3m2")):
+    one("Cast", floats(3), to=code, opset=28, refused="T2102", name=f"Cast to {kind}", expected=[floats(3)])
+
 # Experts of half precision, and weights of 8 bits in blocks, for which ONNX Runtime rounds what it multiplies to 8 bits: expected is
 # what it gives for the same weights as real numbers.
 seed("experts of other types")
