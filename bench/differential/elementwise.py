@@ -11,7 +11,8 @@ BOOLS = ("bool",)
 
 @operator("Abs", "Neg", "Sign", "Relu", "Identity", weight=0.6)
 def exact_unary(d, op):
-    d.emit(op, [d.pick(NUMBERS)], exact=True)
+    # The sign of what is 0 but for rounding is anyone's.
+    d.emit(op, [d.pick(NUMBERS, exact=op == "Sign")], exact=True)
 
 
 @operator("Floor", "Ceil", "Round", weight=0.4)

@@ -37,7 +37,8 @@ PrimExpr floor_mod(const PrimExpr& a, const PrimExpr& b) {
   if (!a.dtype().is_float()) return guarded(a, b, tir::floormod);
   const PrimExpr r = tir::call(a.dtype(), "tir.fmod", {a, b});
   const PrimExpr other_sign = tir::ne(tir::lt(r, zero(r)), tir::lt(b, zero(b)));
-  return tir::select(tir::logical_and(tir::ne(r, zero(r)), other_sign), r + b, r);
+  const PrimExpr nothing = tir::call(a.dtype(), "tir.copysign", {zero(r), b});
+  return tir::select(tir::eq(r, zero(r)), nothing, tir::select(other_sign, r + b, r));
 }
 PrimExpr power(const PrimExpr& a, const PrimExpr& b) {
   if (a.dtype().is_float()) return tir::pow(a, b);

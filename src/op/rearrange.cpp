@@ -283,9 +283,11 @@ Tensors def_blocks(const Call& call, const Tensors& in, bool to_space) {
           const PrimExpr c = a.mode == "DCR" ? (i * b + j) * shape[1] + v[1] : (v[1] * b + i) * b + j;
           return in[0]({v[0], c, tir::floordiv(v[2], b), tir::floordiv(v[3], b)});
         }
-        const PrimExpr channels = in[0].shape()[1], block = tir::floordiv(v[1], channels);
-        return in[0]({v[0], tir::floormod(v[1], channels), v[2] * b + tir::floordiv(block, b),
-                      v[3] * b + tir::floormod(block, b)});
+        const bool blocks_first = a.mode == "DCR";
+        const PrimExpr by = blocks_first ? in[0].shape()[1] : PrimExpr(a.block_size * a.block_size);
+        const PrimExpr high = tir::floordiv(v[1], by), low = tir::floormod(v[1], by);
+        const PrimExpr block = blocks_first ? high : low, channel = blocks_first ? low : high;
+        return in[0]({v[0], channel, v[2] * b + tir::floordiv(block, b), v[3] * b + tir::floormod(block, b)});
       },
       short_name(call))};
 }

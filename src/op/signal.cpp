@@ -16,15 +16,24 @@ namespace {
 using Tensors = std::vector<te::Tensor>;
 
 // ---------------------------------------------------------------- transforms
-/// cos and sin of -2π k / n (inverse: 2π k / n) for k in [0, n): computed once, read by all sums.
+/// cos and sin of -2π k / n (inverse: 2π k / n) for k in [0, n): computed once, read by all sums. An angle is
+/// some quarters of a turn and at most an eighth of one beside, so that whole quarters have no rounding.
 te::Tensor turns(const PrimExpr& n, DataType t, bool inverse) {
   return te::compute(
       {n, PrimExpr(2)},
       [&](const Vars& v) {
-        const PrimExpr angle = tir::div(
-            tir::cast(f64, v[0]) * constant(f64, (inverse ? 2 : -2) * std::numbers::pi), tir::cast(f64, n));
-        return tir::cast(t, tir::select(tir::eq(v[1], PrimExpr(0)), tir::call(f64, "tir.cos", {angle}),
-                                        tir::call(f64, "tir.sin", {angle})));
+        const PrimExpr k = tir::cast(i64, v[0]), size = tir::cast(i64, n), part = tir::cast(i64, v[1]);
+        const PrimExpr quarters = tir::floordiv(k * PrimExpr(8) + size, size * PrimExpr(2));
+        const PrimExpr rest = tir::cast(f64, k * PrimExpr(4) - quarters * size);
+        const PrimExpr angle = tir::div(rest * constant(f64, std::numbers::pi / 2), tir::cast(f64, n));
+        // cos x = sin (x + a quarter); from a half on the sign is the other one.
+        const PrimExpr place = tir::floormod(quarters + PrimExpr(1) - part, PrimExpr(4));
+        const PrimExpr value =
+            tir::select(tir::eq(tir::floormod(place, PrimExpr(2)), PrimExpr(1)),
+                        tir::call(f64, "tir.cos", {angle}), tir::call(f64, "tir.sin", {angle}));
+        PrimExpr negative = tir::ge(place, PrimExpr(2));
+        if (!inverse) negative = tir::ne(negative, tir::eq(part, PrimExpr(1)));
+        return tir::cast(t, tir::select(negative, constant(f64, 0) - value, value));
       },
       "turns");
 }

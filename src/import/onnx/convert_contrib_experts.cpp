@@ -21,10 +21,10 @@ struct Layer {
   const char* bits = "";                        ///< attribute
 };
 
-/// (experts, units, depth): the weights of a layer as real numbers.
+/// (experts, units, depth): the weights of a layer as real numbers of type t.
 Expr weights_of(N& n, const Layer& layer, DataType t) {
   const Shape s = n.known_shape(layer.weights, 3, 3);
-  if (layer.scales == 0) return n.in(layer.weights);
+  if (layer.scales == 0) return n.cast(n.in(layer.weights), t);
   const int64_t bits = n.attr_int(layer.bits, n.attr_int("expert_weight_bits", 4));
   if (bits != 2 && bits != 4 && bits != 8)
     n.unsupported(fmt::format("{} with {} bits is not supported", n.op_type(), bits));
@@ -56,7 +56,8 @@ Expr through(N& n, const Expr& x, const Layer& layer, DataType t) {
   if (depth && have && *depth != *have)
     n.malformed(fmt::format("the weights of {} do not fit one another", n.op_type()));
   const Expr y = n.op("matmul", {x, n.transpose(w, {0, 2, 1})});
-  return n.has(layer.bias) ? n.op("add", {y, n.reshape(n.in(layer.bias), {s[0], PrimExpr(1), s[1]})}) : y;
+  if (!n.has(layer.bias)) return y;
+  return n.op("add", {y, n.reshape(n.cast(n.in(layer.bias), t), {s[0], PrimExpr(1), s[1]})});
 }
 
 /// The product of a gate, gate · sigmoid(alpha · gate), and a line + beta; both are bounded before.

@@ -86,8 +86,8 @@ Values alpha_op(N& n) {
   const Row& r = rows.at(n.op_type());
   return {n.op(r.op, {n.in(0)}, make_attrs<AlphaAttrs>(n.attr_float("alpha", r.alpha)))};
 }
-const R a1("LeakyRelu", {1, 6, 16}, alpha_op), a2("Elu", {1, 6, 22}, alpha_op), a3("Celu", {12}, alpha_op),
-    a4("ThresholdedRelu", {10, 22}, alpha_op);
+const R a1("LeakyRelu", {1, 6, 16}, alpha_op), a2("Elu", {1, 6, 22}, alpha_op),
+    a3("Celu", {12, 28}, alpha_op), a4("ThresholdedRelu", {10, 22}, alpha_op);
 
 Values selu(N& n) {
   return {n.op("nn.selu", {n.in(0)},
@@ -110,6 +110,14 @@ Values swish(N& n) {
   Expr x = n.in(0);
   return {n.op("multiply", {x, n.op("sigmoid", {n.op("multiply", {x, n.scalar(alpha, n.dtype(0))})})})};
 }
+Values swiglu(N& n) {
+  // Both operands have one shape: nothing is stretched.
+  if (n.rank(0) != n.rank(1))
+    n.malformed(fmt::format("SwiGLU of tensors of rank {} and {}", n.rank(0), n.rank(1)));
+  const auto a = graph::known_shape(n.in(0)), b = graph::known_shape(n.in(1));
+  for (size_t i = 0; a && b && i < a->size(); ++i) n.require_equal((*b)[i], (*a)[i]);
+  return {n.op("multiply", {swish(n)[0].expr, n.in(1)})};
+}
 Values prelu(N& n) {
   Expr slope = n.in(1);
   if (n.opset < 7 && n.rank(1) == 1 && n.rank(0) > 2) {  // one slope per channel
@@ -131,7 +139,8 @@ Values shrink(N& n) {
   return {n.cast(n.op("where", {n.op("greater", {x, n.scalar(lambd, t)}), above, inner}), n.dtype(0))};
 }
 const R b1("Selu", {1, 6, 22}, selu), b2("HardSigmoid", {1, 6, 22}, hard_sigmoid), b3("Gelu", {20}, gelu),
-    b4("Swish", {24}, swish), b5("PRelu", {1, 6, 7, 9, 16}, prelu), b6("Shrink", {9}, shrink);
+    b4("Swish", {24}, swish), b5("PRelu", {1, 6, 7, 9, 16}, prelu), b6("Shrink", {9}, shrink),
+    b7("SwiGLU", {28}, swiglu);
 
 Values clip(N& n) {
   Expr x = n.in(0);
@@ -231,7 +240,9 @@ Values pow(N& n) {
 }
 Values mod(N& n) {
   const bool fmod = n.attr_int("fmod", 0) != 0;
-  if (!fmod && n.dtype(0).is_float()) n.malformed("Mod of floating numbers needs fmod=1");
+  const int64_t floats_since = 28;
+  if (!fmod && n.dtype(0).is_float() && n.since < floats_since)
+    n.malformed("Mod of floating numbers needs fmod=1 before operator set 28");
   return {n.binary(fmod ? "mod" : "floor_mod", n.in(0), n.in(1))};
 }
 Values bit_shift(N& n) {
@@ -247,7 +258,7 @@ Values where(N& n) {
   n.align(y, c);
   return {n.op("where", {c, x, y})};
 }
-const R f1("Pow", {1, 7, 12, 13, 15}, pow), f2("Mod", {10, 13}, mod), f3("BitShift", {11}, bit_shift),
+const R f1("Pow", {1, 7, 12, 13, 15}, pow), f2("Mod", {10, 13, 28}, mod), f3("BitShift", {11, 28}, bit_shift),
     f4("Where", {9, 16}, where);
 
 // ---------------------------------------------------------------- types
@@ -291,7 +302,7 @@ Values cast(N& n) {
   if (to.is_integer() && to.bits < 8 && from.is_float()) x = n.cast(x, i32);
   return {n.cast(x, to)};
 }
-const R g1("Cast", {1, 6, 9, 13, 19, 21, 23, 24, 25}, cast, "", Forms::any),
+const R g1("Cast", {1, 6, 9, 13, 19, 21, 23, 24, 25, 28}, cast, "", Forms::any),
     g2("CastLike", {15, 19, 21, 23, 24, 25}, cast, "", Forms::any);
 
 // ---------------------------------------------------------------- quantisation
@@ -429,9 +440,9 @@ Values quantize_linear(N& n) {
   Expr zero = point ? along(n, point, rank, axis) : Expr();
   return {back ? Value(dequantize(n, x, scale, zero)) : quantize(n, x, scale, zero, to)};
 }
-const R q1("QuantizeLinear", {10, 13, 19, 21, 23, 24, 25}, quantize_linear, "per tensor, axis or block",
+const R q1("QuantizeLinear", {10, 13, 19, 21, 23, 24, 25, 28}, quantize_linear, "per tensor, axis or block",
            Forms::any),
-    q2("DequantizeLinear", {10, 13, 19, 21, 23, 24, 25}, quantize_linear, "per tensor, axis or block",
+    q2("DequantizeLinear", {10, 13, 19, 21, 23, 24, 25, 28}, quantize_linear, "per tensor, axis or block",
        Forms::any);
 
 Values dynamic_quantize(N& n) {

@@ -524,7 +524,8 @@ Values einsum(N& n) {
   broadcast_labels(n, equation, parts);
   return {n.op("einsum", {n.emit(tuple(parts))}, make_attrs<EinsumAttrs>(equation))};
 }
-const R g1("Gemm", {1, 6, 7, 9, 11, 13}, gemm), g2("MatMul", {1, 9, 13}, matmul), g3("Einsum", {12}, einsum);
+const R g1("Gemm", {1, 6, 7, 9, 11, 13}, gemm), g2("MatMul", {1, 9, 13}, matmul),
+    g3("Einsum", {12, 28}, einsum);
 
 /// Integers minus their zero point, as int32; per-row and per-column zero points are shaped by `axis`.
 Expr shifted(N& n, size_t x, size_t zero, int64_t rank, int64_t axis) {

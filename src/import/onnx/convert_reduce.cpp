@@ -110,7 +110,7 @@ const R r1("ReduceSum", {1, 11, 13}, reduce), r2("ReduceMean", {1, 11, 13, 18}, 
     r3("ReduceProd", {1, 11, 13, 18}, reduce), r4("ReduceMax", {1, 11, 12, 13, 18, 20}, reduce),
     r5("ReduceMin", {1, 11, 12, 13, 18, 20}, reduce), r6("ReduceL1", {1, 11, 13, 18}, reduce),
     r7("ReduceL2", {1, 11, 13, 18}, reduce), r8("ReduceSumSquare", {1, 11, 13, 18}, reduce),
-    r9("ReduceLogSum", {1, 11, 13, 18}, reduce), r10("ReduceLogSumExp", {1, 11, 13, 18}, reduce);
+    r9("ReduceLogSum", {1, 11, 13, 18, 28}, reduce), r10("ReduceLogSumExp", {1, 11, 13, 18, 28}, reduce);
 
 Values arg_reduce(N& n) {
   auto a = make<ArgReduceAttrs>();

@@ -102,8 +102,9 @@ Values non_max_suppression(N& n) {
                       make_attrs<NmsAttrs>(n.attr_int("center_point_box", 0) != 0, most_boxes));
   return {first_of(n, n.item(r, 0), 0, size_of_value(n, n.item(r, 1), "boxes"))};
 }
-const R s1("TopK", {1, 10, 11, 24}, topk), s2("NonZero", {9, 13}, nonzero), s3("Compress", {9, 11}, compress),
-    s4("Unique", {11}, unique), s5("NonMaxSuppression", {10, 11}, non_max_suppression);
+const R s1("TopK", {1, 10, 11, 24}, topk), s2("NonZero", {9, 13}, nonzero),
+    s3("Compress", {9, 11, 28}, compress), s4("Unique", {11, 28}, unique),
+    s5("NonMaxSuppression", {10, 11}, non_max_suppression);
 
 Values reverse_sequence(N& n) {
   const int64_t time = n.attr_int("time_axis", 0);
@@ -154,7 +155,7 @@ Values tensor_scatter(N& n) {
   const Expr taken = n.op("gather_elements", {fresh, row}, make_attrs<AxisAttrs>(axis));
   return {n.op("where", {inside, taken, n.in(0)})};
 }
-const R t1("ReverseSequence", {10}, reverse_sequence), t2("BitCast", {26}, bitcast),
+const R t1("ReverseSequence", {10, 28}, reverse_sequence), t2("BitCast", {26}, bitcast),
     t3("TensorScatter", {24}, tensor_scatter);
 
 }  // namespace

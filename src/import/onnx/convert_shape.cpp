@@ -486,7 +486,7 @@ Values trilu(N& n) {
   }
   return {n.op(n.attr_int("upper", 1) != 0 ? "triu" : "tril", {n.in(0)}, make_attrs<DiagonalAttrs>(k))};
 }
-const R i7("OneHot", {9, 11}, one_hot), i8("Trilu", {14}, trilu);
+const R i7("OneHot", {9, 11, 28}, one_hot), i8("Trilu", {14}, trilu);
 
 Values depth_to_space(N& n) {
   const int64_t block = n.need_int("blocksize");
@@ -494,11 +494,11 @@ Values depth_to_space(N& n) {
     n.malformed(fmt::format("the block size {} of {} is not possible", block, n.op_type()));
   const std::string mode = n.attr_string("mode", "DCR");
   if (mode != "DCR" && mode != "CRD")
-    n.malformed(fmt::format("the mode {} of DepthToSpace is not known", in_quotes(mode)));
+    n.malformed(fmt::format("the mode {} of {} is not known", in_quotes(mode), n.op_type()));
   return {n.op(n.op_type() == "DepthToSpace" ? "depth_to_space" : "space_to_depth", {n.in(0)},
                make_attrs<BlockSizeAttrs>(block, mode))};
 }
-const R i9("DepthToSpace", {1, 11, 13}, depth_to_space), i10("SpaceToDepth", {1, 13}, depth_to_space);
+const R i9("DepthToSpace", {1, 11, 13, 28}, depth_to_space), i10("SpaceToDepth", {1, 13, 28}, depth_to_space);
 
 // ---------------------------------------------------------------- creation
 

@@ -79,7 +79,7 @@ NDArray read_tensor_proto(const std::string& path, std::string* tensor_name = nu
 Any read_value_proto(const std::string& path, const std::string& type);
 
 /// Operator sets that are supported.
-inline constexpr int64_t kMinOpset = 6, kMaxOpset = 27;
+inline constexpr int64_t kMinOpset = 6, kMaxOpset = 28;
 
 /// One line of `tenon ops --onnx`.
 struct OnnxCoverage {

@@ -47,6 +47,8 @@ const TypeRow type_rows[] = {
     {24, "float8e8m0", f8_e8m0fnu},
     {25, "uint2", DataType::uint(2)},
     {26, "int2", DataType::int_(2)},
+    {27, "float6e2m3", DataType::void_()},
+    {28, "float6e3m2", DataType::void_()},
 };
 
 static_assert(std::endian::native == std::endian::little, "raw_data is little-endian");

@@ -22,9 +22,9 @@ inline const json& samples() {
 /// ONNX's number of an element type.
 inline int element_type(const std::string& name) {
   static const std::map<std::string, int> types{
-      {"float32", FLOAT}, {"uint8", UINT8},   {"int8", INT8},    {"uint16", 4},        {"int16", 5},
-      {"int32", INT32},   {"int64", INT64},   {"bool", BOOL},    {"float16", FLOAT16}, {"float64", DOUBLE},
-      {"uint32", 12},     {"uint64", UINT64}, {"string", STRING}};
+      {"float32", FLOAT}, {"uint8", UINT8},   {"int8", INT8},     {"uint16", 4},        {"int16", 5},
+      {"int32", INT32},   {"int64", INT64},   {"bool", BOOL},     {"float16", FLOAT16}, {"float64", DOUBLE},
+      {"uint32", 12},     {"uint64", UINT64}, {"string", STRING}, {"bfloat16", 16}};
   return types.at(name);
 }
 

@@ -190,6 +190,15 @@ TEST(Binary, FloatsBroadcast) {
              [&](const Index& i) { return std::pow(at(base, i), at(e, {i[1]})); });
 }
 
+TEST(Binary, RemaindersOfNothingHaveTheSignOfTheDivisor) {
+  const NDArray a = values({6}, {0.0, -0.0, 0.0, -0.0, 4, -4}), b = values({6}, {3, 3, -3, -3, -2, 2});
+  const NDArray r = run("floor_mod", {a, b});
+  for (int64_t i = 0; i < 6; ++i) {
+    EXPECT_EQ(r.element(i), 0) << i;
+    EXPECT_EQ(std::signbit(r.element(i)), b.element(i) < 0) << i;
+  }
+}
+
 TEST(Binary, NaNPropagatesThroughExtremes) {
   const NDArray a = values({4}, {nan, 1, inf, -inf}), b = values({4}, {1, nan, 2, 2});
   expect_all(run("maximum", {a, b}), {4},

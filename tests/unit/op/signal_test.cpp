@@ -40,6 +40,13 @@ TEST(Signal, DftInBothDirectionsOfAnyLength) {
                        2e-4);
         }
 }
+TEST(Signal, QuartersOfATurnAreExact) {
+  const NDArray x = values({1, 4, 1}, {1, 0.75, 1.75, 0.5});
+  EXPECT_EQ(list(run("signal.dft", {x}, dft(-2, false, false), {shape({4})})),
+            (std::vector<double>{4, 0, -0.75, -0.25, 1.5, 0, -0.75, 0.25}));
+  EXPECT_EQ(list(run("signal.dft", {x}, dft(-2, true, false), {shape({4})})),
+            (std::vector<double>{1, 0, -0.1875, 0.0625, 0.375, 0, -0.1875, -0.0625}));
+}
 TEST(Signal, OnesidedInverseIsReal) {
   for (int64_t n : {7, 8, 40}) {
     const NDArray x = random({3, n, 1});
