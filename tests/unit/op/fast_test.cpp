@@ -18,6 +18,26 @@ TEST(Fast, ExponentialsWithinTheirErrors) {
   EXPECT_EQ(run("fast_exp", {random({0, 2})}).shape(), (Dims{0, 2}));
 }
 
+TEST(Fast, RoughFunctionsWithinTheirErrors) {
+  NDArray x = NDArray::empty({4001}, f32);
+  for (int64_t i = 0; i < x.size(); ++i) x.set_element(i, double(i - 2000) * 0.03);
+  const auto sigmoid = list(run("rough_sigmoid", {x})), erf = list(run("rough_erf", {x}));
+  for (size_t i = 0; i < sigmoid.size(); ++i) {
+    const double v = x.element(int64_t(i)), s = 1 / (1 + std::exp(-v)), e = std::erf(v);
+    EXPECT_LE(std::abs(sigmoid[i] - s), 2e-4 * s) << v;
+    EXPECT_LE(std::abs(erf[i] - e), std::min(3.1e-5, 1.1e-4 * std::abs(e))) << v;
+  }
+  const NDArray ends = values({4}, {nan, 1e30, -1e30, 0});
+  const auto s = list(run("rough_sigmoid", {ends})), e = list(run("rough_erf", {ends}));
+  EXPECT_TRUE(std::isnan(s[0]) && std::isnan(e[0]));
+  EXPECT_NEAR(s[1], 1, 2e-4);
+  EXPECT_LE(s[2], 1e-30);
+  EXPECT_GE(s[2], 0);
+  EXPECT_NEAR(e[1], 1, 3.1e-5);
+  EXPECT_NEAR(e[2], -1, 3.1e-5);
+  EXPECT_EQ(e[3], 0);
+}
+
 TEST(Fast, SoftmaxSumsToOne) {
   const NDArray x = random({5, 9}, f32, -4, 4);
   std::vector<double> sums(5, 0);

@@ -166,7 +166,28 @@ TEST(ToMixedPrecision, ArithmeticOfAKernelIsNotRounded) {
   IRModule out = apply(in, {"to_mixed_precision", "fold_constant", "canonicalize", "eliminate_dead_code"},
                        {random_array({1, 4, 6, 6})}, 0.05);
   EXPECT_EQ(ops_of(out),
-            (Names{"cast", "nn.conv2d", "add", "sigmoid", "multiply", "divide", "cast", "nn.conv2d"}));
+            (Names{"cast", "nn.conv2d", "add", "rough_sigmoid", "multiply", "divide", "cast", "nn.conv2d"}));
+}
+
+TEST(ToMixedPrecision, FewerDigitsOnlyBetweenBFloat16) {
+  Model m;
+  VarRef x = m.param("x", {5, 8});
+  Expr y = m.op("erf", {m.op("sigmoid", {x})});  // of no contraction
+  y = m.op("erf", {m.op("matmul", {y, m.weight({8, 8})})});
+  y = m.op("sigmoid", {m.op("matmul", {y, m.weight({8, 8}, 5)})});  // the result
+  const IRModule in = m.done(y);
+  for (const char* type : {"bfloat16", "float16"}) {
+    PassContext context = make_context();
+    context.options.set("to_mixed_precision.dtype", type);
+    IRModule out = run_pass("to_mixed_precision", in, context);
+    expect_valid(out);
+    expect_close(run(in, {random_array({5, 8})}), run(out, {random_array({5, 8})}), 0.02);
+    Names functions;
+    for (const std::string& op : ops_of(out))
+      if (op != "cast" && op != "matmul") functions.push_back(op);
+    const bool rough = std::string_view(type) == "bfloat16";
+    EXPECT_EQ(functions, (Names{"sigmoid", "erf", rough ? "rough_erf" : "erf", "sigmoid"})) << type;
+  }
 }
 
 TEST(ToMixedPrecision, GroupsThatFillNoVectorsStay) {
