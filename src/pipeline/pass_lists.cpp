@@ -39,7 +39,9 @@ const Chapter kGraph[] = {
     // Behind what folds factors into weights: it does not see through a rounding.
     {"new weights", {"promote_f16", "fold_constant", "eliminate_dead_code"}},
     // Libraries first: they do not know the layouts and panels.
-    {"layout", {"use_libraries", "convert_layout", "eliminate_dead_code", "pack_weights"}},
+    {"layout",
+     {"use_libraries", "convert_layout", "eliminate_dead_code", "fold_transpose_into_product",
+      "pack_weights"}},
     {"packed weights", {"fold_constant", "canonicalize", "eliminate_common_subexpr", "eliminate_dead_code"}},
     {"fusion", {"fuse_ops"}},
     {"lowering", {"lower_to_call_tir"}},

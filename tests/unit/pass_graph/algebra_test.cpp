@@ -223,5 +223,29 @@ TEST(ToMixedPrecision, Float16OnRequestAndInsideBranches) {
   EXPECT_THROW(context.options.set("to_mixed_precision.dtype", "int8"), Error);
 }
 
+TEST(FoldTranspose, IntoProductsOfFewRows) {
+  // How a batch of keys may lie, and whether the product reads it so.
+  struct {
+    std::vector<int64_t> x, y;
+    Array<int64_t> axes;
+    bool read_in_place;
+  } cases[] = {
+      {{2, 3, 1, 8}, {2, 3, 5, 8}, {0, 1, 3, 2}, true}, {{2, 3, 8, 8}, {2, 5, 3, 8}, {0, 2, 3, 1}, true},
+      {{3, 4, 6}, {5, 3, 6}, {1, 2, 0}, true},          {{2, 3, 9, 8}, {2, 3, 5, 8}, {0, 1, 3, 2}, false},
+      {{3, 4, 6}, {6, 3, 5}, {1, 0, 2}, false},         {{1, 4, 6}, {3, 5, 6}, {0, 2, 1}, false},
+      {{3, 1, 6}, {3, 5, 6}, {0, -1, -2}, true}};
+  for (const auto& c : cases) {
+    Model m;
+    const auto dims = [](const std::vector<int64_t>& sizes) {
+      return Array<PrimExpr>(sizes.begin(), sizes.end());
+    };
+    const Expr x = m.param("x", dims(c.x)), y = m.param("y", dims(c.y));
+    const Expr t = m.op("permute_dims", {y}, op::make_attrs<op::AxesAttrs>(c.axes));
+    const IRModule out = apply(m.done(m.op("matmul", {x, t})), {"fold_transpose_into_product"},
+                               {random_array(c.x), random_array(c.y, f32, 9)}, 1e-5);
+    EXPECT_EQ(print(out).find("R.einsum") != std::string::npos, c.read_in_place) << print(out);
+  }
+}
+
 }  // namespace
 }  // namespace tenon::graph::testing_graph
