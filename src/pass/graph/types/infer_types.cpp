@@ -43,7 +43,6 @@ class InferTypes : public SizeNaming {
   /// Mistakes go to `problems`; what follows from one has an incomplete type.
   InferTypes(SizeSymbols& symbols, op::OpenTypes* open, DiagnosticList& problems)
       : SizeNaming(symbols), open_(open), problems_(problems) {}
-  bool keeps_regions() const override { return true; }
 
  protected:
   Expr visit(const Expr& old, const VarRef& var) override {
@@ -402,9 +401,9 @@ class ModuleInference {
 }  // namespace graph
 
 static IRModule infer_types(IRModule module, PassContext&) {
-  module = graph::with_parameter_types(std::move(module), [](const IRModule& with_open, op::OpenTypes& open) {
+  module = graph::with_parameter_types(std::move(module), [](IRModule& with_open, op::OpenTypes& open) {
     graph::ModuleInference inference(with_open, &open);
-    inference.run();
+    with_open = inference.run();
     return inference.problems();
   });
   graph::ModuleInference inference(std::move(module), nullptr);
