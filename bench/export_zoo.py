@@ -3,6 +3,7 @@
 """Exports architectures in every form strangers have, compiles each and compares it with ONNX Runtime at two sizes.
 
     bench/export_zoo.py --tenon TENON [--out build/zoo] [--docs docs] [--only REGEX] [--forms REGEX] [--again REGEX] [--seconds 1]
+    bench/export_zoo.py --tenon TENON [--check REGEX] [--time REGEX] …
 
 Architectures are those of bench/zoo, small ones with seeded weights. A form is an exporter of PyTorch (`dynamo`,
 `script`) at fixed or free sizes, that of scikit-learn (`skl2onnx`) or Keras (`tf2onnx`), and what other tools make of the first of them that there is, free sizes preferred: ONNX Runtime's
@@ -13,7 +14,9 @@ What holds float32 is timed against ONNX Runtime as well, on one thread, runs of
 each size; 0: no times); an artifact for free sizes also against one that is compiled for the size.
 
 Models and their inputs are kept in OUT/models and made once (--again makes and checks those rows anew, as a failure is);
-OUT/zoo.json holds a row for each form. --docs writes zoo.md and zoo.json there. Exit status 1: some form is not right."""
+OUT/zoo.json holds a row for each form. Rows of models that are there are compiled and compared anew by --check, and
+timed anew by --time, from artifacts in OUT/artifacts (`zoo_sizes.py --compile` makes those for sizes there), so that a
+machine has to be idle for times alone. --docs writes zoo.md and zoo.json there. Exit status 1: some form is not right."""
 import argparse
 import json
 import os
@@ -281,17 +284,23 @@ def sizes_of(tenon, path, k):
     return [word for d, n in dims.items() for word in ("--dim", f"{d}={n}")]
 
 
-def time_forms(tenon, path, form, artifact, seconds, row):
-    """Adds to the row, for each size, milliseconds of ONNX Runtime, of the artifact, and of one for the size where sizes are free."""
+def timed_sizes(form):
+    """Numbers of the sizes at which a form is timed."""
+    return (0, 1) if form.endswith("free") or form == "optimised" else (0,)
+
+
+def for_size(tenon, path, form, artifact, k):
+    """The artifact for the size, beside that for free sizes: [it], or [] where there is none."""
+    words = sizes_of(tenon, path, k) if len(timed_sizes(form)) > 1 else []
+    own = artifact.with_name(f"{artifact.stem}.{k}.so")
+    return [own] if words and child([tenon, "compile", path, "-o", own, "--no-cache", "-q", *words], COMPILE_SECONDS)[0] == 0 else []
+
+
+def time_forms(path, form, artifact, others, seconds, row):
+    """Adds to the row, for each size, milliseconds of ONNX Runtime, of the artifact, and of the one for the size, if there is any."""
     row["ms"] = []
-    free = form.endswith("free") or form == "optimised"
-    for k in (0, 1) if free else (0,):
-        artifacts = [artifact]
-        words = sizes_of(tenon, path, k) if free else []
-        if words:
-            own = artifact.with_name(f"for_{k}.so")
-            status, _, _ = child([tenon, "compile", path, "-o", own, "--no-cache", "-q", *words], COMPILE_SECONDS)
-            artifacts += [own] if status == 0 else []
+    for k, other in zip(timed_sizes(form), others):
+        artifacts = [artifact] + other
         status, out, err = child([sys.executable, __file__, "--do", "times", path, f"={k}", f"={seconds}", *artifacts], RUN_SECONDS)
         if status != 0:
             row["untimed"] = last_words(err)
@@ -299,10 +308,10 @@ def time_forms(tenon, path, form, artifact, seconds, row):
         row["ms"].append([float(f"{t:.3g}") for t in json.loads(out.splitlines()[-1])])
 
 
-def results(tenon, folder, path, form, k, row):
-    """What the artifact in the folder computes at size k; None: the row says what went wrong."""
+def results(tenon, artifact, folder, path, form, k, row):
+    """What the artifact computes at size k; None: the row says what went wrong."""
     if form in ANY_VALUES:
-        problem = of_this_file("session", folder / "m.so", path, f"={k}", folder / f"out{k}.npz", seconds=RUN_SECONDS)
+        problem = of_this_file("session", artifact, path, f"={k}", folder / f"out{k}.npz", seconds=RUN_SECONDS)
         if problem:
             row["problem"] = f"run at size {k}: {problem}"
             return None
@@ -312,20 +321,20 @@ def results(tenon, folder, path, form, k, row):
     for n, v in np.load(path.with_suffix(f".{k}.feed.npz")).items():
         np.save(folder / f"in_{len(words)}.npy", v)
         words += ["-i", f"{n}=@{folder / f'in_{len(words)}.npy'}"]
-    status, out, err = child([tenon, "run", folder / "m.so", *words, "-o", folder / f"out{k}", "-q"], RUN_SECONDS)
+    status, out, err = child([tenon, "run", artifact, *words, "-o", folder / f"out{k}", "-q"], RUN_SECONDS)
     if status != 0:
         row["problem"] = f"run at size {k} ({status}): {last_words(err)}"
         return None
     return [np.load(folder / f"out{k}" / f"output_{i}.npy") for i in range(len(list((folder / f"out{k}").glob("output_*.npy"))))]
 
 
-def check(tenon, path, form, seconds, row):
-    """Fills the row: compile time and memory, the largest difference at both sizes, times, and what is wrong."""
+def check(tenon, path, form, artifact, row):
+    """Fills the row: compile time and memory, the largest difference at both sizes, and what is wrong. Keeps the artifact."""
     allowed = ALLOWED.get(form, ALLOWED_F32)
     with tempfile.TemporaryDirectory() as folder:
         folder = pathlib.Path(folder)
         before = processor_seconds()
-        status, out, err = child([tenon, "compile", path, "-o", folder / "m.so", "--json", "--no-cache", "-q"], COMPILE_SECONDS)
+        status, out, err = child([tenon, "compile", path, "-o", artifact, "--json", "--no-cache", "-q"], COMPILE_SECONDS)
         if status != 0:
             row["problem"] = f"compile ({status}): {last_words(err)}"
             try:
@@ -338,7 +347,7 @@ def check(tenon, path, form, seconds, row):
         row["weights_mb"] = round(path.stat().st_size / 1e6, 1)
         row["difference"] = []
         for k in (0, 1):
-            got = results(tenon, folder, path, form, k, row)
+            got = results(tenon, artifact, folder, path, form, k, row)
             if got is None:
                 return
             worst = float("inf")
@@ -352,8 +361,30 @@ def check(tenon, path, form, seconds, row):
                 shapes = "; ".join(f"{g.dtype}{list(g.shape)} {difference(g, w):.2g}" + ("" if g.shape == w.shape else f" want {list(w.shape)}") for g, w in zip(got, want))
                 row["problem"] = f"difference at size {k}: {worst:.2g} ({shapes})"[:400]
                 return
-        if form in TIMED and seconds > 0:
-            time_forms(tenon, path, form, folder / "m.so", seconds, row)
+
+
+def refresh(o, rows):
+    """Checks and times rows of models that are there anew."""
+    for key, old in rows.items():
+        path, artifact, form = o.out / "models" / f"{key}.onnx", o.out / "artifacts" / f"{key}.so", old["form"]
+        if "left_out" in old or not path.exists():
+            continue
+        if o.check and re.search(o.check, key):
+            rows[key] = row = {n: old[n] for n in ("name", "family", "form", "made_s")}
+            check(o.tenon, path, form, artifact, row)
+            row |= {"ms": old["ms"]} if "ms" in old and "problem" not in row else {}
+            for stale in artifact.parent.glob(f"{key}.?.so"):
+                stale.unlink()
+            yield key
+        if o.time and re.search(o.time, key) and artifact.exists() and form in TIMED and "problem" not in rows[key]:
+            others = [artifact.with_name(f"{key}.{k}.so") for k in timed_sizes(form)]
+            others = [[a] if a.exists() else for_size(o.tenon, path, form, artifact, k) for k, a in enumerate(others)]
+            time_forms(path, form, artifact, others, o.seconds, rows[key])
+            yield key
+
+
+def show(key, row):
+    print(f"{key:44} {row.get('problem') or row.get('left_out') or 'right'} {row.get('compile_s', '')} s {row.get('difference', '')} {row.get('ms', '')}", flush=True)
 
 
 def rows_of(o, name, one, kept):
@@ -387,9 +418,11 @@ def rows_of(o, name, one, kept):
                 if problem:
                     row["left_out"] = problem
                 else:
-                    check(o.tenon, path, form, o.seconds, row)
-                print(f"{key:44} {row.get('problem') or row.get('left_out') or 'right'} {row.get('compile_s', '')} s {row.get('difference', '')} {row.get('ms', '')}",
-                      flush=True)
+                    artifact = o.out / "artifacts" / f"{key}.so"
+                    check(o.tenon, path, form, artifact, row)
+                    if form in TIMED and o.seconds > 0 and "problem" not in row:
+                        time_forms(path, form, artifact, [for_size(o.tenon, path, form, artifact, k) for k in timed_sizes(form)], o.seconds, row)
+                show(key, row)
             yield key, row
         if form in EXPORTS and form not in ANY_VALUES and path.exists() and (base is None or (form == "dynamo_free" or (form == "script_free" and base.stem.endswith("fixed")))):
             base = path
@@ -408,7 +441,7 @@ def times_page(rows, names):
              f"{len(timed)} float32 models are timed on one thread against ONNX Runtime, runs alternating in one process, the best of each: {mean(peer):.2f} of its time",
              f"(geometric mean over models and sizes). {sum(p > ALLOWED_TIME for p in peer)} of {len(peer)} take more than {ALLOWED_TIME} times its time. One artifact for free sizes takes "
              f"{mean(free):.2f} times", f"what an artifact for the size takes; {sum(f > ALLOWED_FREE for f in free)} of {len(free)} take more than {ALLOWED_FREE}. Most models are small: "
-             "below about 0.05 ms the cost of a call is in every figure. [Status](status.md) has figures of free sizes measured since.", "",
+             "below about 0.05 ms the cost of a call is in every figure.", "",
              "A cell has the times over ONNX Runtime's at each size; behind a stroke, those of free sizes over an artifact for the size.", "",
              "| architecture | ONNX Runtime, ms | " + " | ".join(TIMED) + " | compiling, s |", "|---" * (3 + len(TIMED)) + "|"]
     for n in names:
@@ -454,6 +487,21 @@ def page(rows):
     return "\n".join(lines) + "\n"
 
 
+def export_all(o, rows, file):
+    """Makes rows that are not there yet, and those that are asked for again."""
+    entries = {}
+    for exporter in EXPORTERS:
+        status, out, err = child([sys.executable, __file__, "--do", "entries", exporter], EXPORT_SECONDS)
+        if status != 0:
+            sys.exit(f"export_zoo: {last_words(err)}")
+        entries |= json.loads(out.splitlines()[-1])
+    for name, one in entries.items():
+        if re.search(o.only, name):
+            for key, row in rows_of(o, name, one, rows):
+                rows[key] = row
+                file.write_text(json.dumps(rows, indent=1) + "\n")
+
+
 def main():
     if sys.argv[1:2] == ["--do"]:
         words = [w[1:] if w.startswith("=") else pathlib.Path(w) if "/" in w else w for w in sys.argv[3:]]
@@ -466,24 +514,22 @@ def main():
     parser.add_argument("--only", default="", help="architectures whose name matches")
     parser.add_argument("--forms", default="", help="forms whose name matches")
     parser.add_argument("--again", help="ARCHITECTURE.FORM that are made and checked anew")
+    parser.add_argument("--check", help="ARCHITECTURE.FORM of models that are there, which are compiled and compared anew")
+    parser.add_argument("--time", help="ARCHITECTURE.FORM of those that are timed anew")
     parser.add_argument("--seconds", type=float, default=1, help="for the times of each model and size (default 1; 0: none)")
     o = parser.parse_args()
     o.out, o.tenon = o.out.resolve(), o.tenon.resolve()
-    (o.out / "models").mkdir(parents=True, exist_ok=True)
+    for folder in ("models", "artifacts"):
+        (o.out / folder).mkdir(parents=True, exist_ok=True)
     os.environ |= {"HF_HUB_OFFLINE": "1", "PYTHONWARNINGS": "ignore", "CUDA_VISIBLE_DEVICES": ""}
-    entries = {}
-    for exporter in EXPORTERS:
-        status, out, err = child([sys.executable, __file__, "--do", "entries", exporter], EXPORT_SECONDS)
-        if status != 0:
-            sys.exit(f"export_zoo: {last_words(err)}")
-        entries |= json.loads(out.splitlines()[-1])
     file = o.out / "zoo.json"
     rows = json.loads(file.read_text()) if file.exists() else {}
-    for name, one in entries.items():
-        if re.search(o.only, name):
-            for key, row in rows_of(o, name, one, rows):
-                rows[key] = row
-                file.write_text(json.dumps(rows, indent=1) + "\n")
+    if o.check or o.time:
+        for key in refresh(o, rows):
+            show(key, rows[key])
+            file.write_text(json.dumps(rows, indent=1) + "\n")
+    else:
+        export_all(o, rows, file)
     if o.docs:
         (o.docs / "zoo.md").write_text(page(rows))
         shutil.copy(file, o.docs / "zoo.json")
