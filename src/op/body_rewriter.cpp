@@ -2,8 +2,8 @@
 #include "op/body_rewriter.h"
 
 #include <algorithm>
-#include <unordered_set>
 
+#include "ir/regions.h"
 #include "ir/structural.h"
 #include "op/infer.h"
 
@@ -55,67 +55,6 @@ Expr BodyRewriter::emit_op(std::string_view op, Array<Expr> args, ObjectRef attr
   return emit(call(get_op(op), std::move(args), std::move(attrs)), name);
 }
 
-namespace {
-/// Whether taking the body apart loses nothing: no other holder, no marks of dataflow regions.
-bool can_consume(const Expr& body) {
-  const auto* s = body.as<SeqExpr>();
-  if (!s || body.use_count() != 1) return false;
-  for (const BindingBlock& b : s->blocks)
-    if (b->dataflow) return false;
-  return true;
-}
-
-/// Where the blocks of a body end, in its bindings and in those that stand for them. A region's outputs are
-/// the variables that are used behind it.
-class Regions {
- public:
-  /// `body` null: nothing is kept, and all bindings are one block.
-  explicit Regions(const Expr& body) {
-    const auto* s = body.as<SeqExpr>();
-    bool any = false;
-    size_t end = 0;
-    for (const BindingBlock& b : s ? s->blocks : Array<BindingBlock>()) {
-      any = any || b->dataflow;
-      ends_.push_back({end += b->bindings.size(), 0, b->dataflow});
-    }
-    if (!any) ends_.clear();
-  }
-  void reached(size_t old, size_t now) {
-    for (End& e : ends_)
-      if (e.old == old) e.now = now;
-  }
-  Array<BindingBlock> blocks(const Array<Binding>& built, const Expr& result) const {
-    Array<BindingBlock> out;
-    size_t next = 0;
-    auto take = [&](size_t end, bool dataflow) {
-      Array<Binding> part;
-      std::unordered_set<const Var*> inside;
-      for (; next < end; ++next) {
-        inside.insert(built[next]->var.get());
-        part.push_back(built[next]);
-      }
-      Array<VarRef> outputs;
-      auto seen = [&](const VarRef& v) {
-        if (inside.erase(v.get())) outputs.push_back(v);
-      };
-      for (size_t i = end; dataflow && i < built.size(); ++i) for_each_use(built[i]->value, seen);
-      if (dataflow && result) for_each_use(result, seen);
-      if (!part.empty() || dataflow) out.push_back(make<BindingBlockNode>(part, dataflow, outputs));
-    };
-    for (const End& e : ends_) take(std::max(next, e.now), e.dataflow);
-    take(built.size(), false);
-    return out;
-  }
-
- private:
-  struct End {
-    size_t old, now;
-    bool dataflow;
-  };
-  std::vector<End> ends_;
-};
-}  // namespace
-
 void BodyRewriter::drop(const Expr& variable) {
   constexpr size_t kLatest = 64;
   const auto* v = variable.as<Var>();
@@ -136,8 +75,8 @@ Expr BodyRewriter::rewrite_body(Expr body) {
   std::vector<Binding> old = bindings_of(body);
   const Expr old_result = result_of(body);
   const Type old_type = body->type;
-  const bool consume = can_consume(body);
-  Regions regions(keeps_regions() ? body : Expr());
+  const bool consume = was_seq && body.use_count() == 1;
+  Regions regions(body);
   if (consume) body = Expr();
   // Shared when every binding is the one that was there.
   bool same = true;

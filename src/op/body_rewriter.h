@@ -11,7 +11,7 @@ namespace tenon::graph {
 Type infer_value(const Expr& value);
 
 /// Rebuilds a function in order. Variables keep their identity while their type stays the same, so what does
-/// not change is shared with the input. Marks of dataflow regions are kept by those that say so.
+/// not change is shared with the input. Dataflow regions stay around what stands for their bindings.
 class BodyRewriter {
  public:
   virtual ~BodyRewriter() = default;
@@ -42,8 +42,6 @@ class BodyRewriter {
     (void)match, (void)value;
     return {};
   }
-  /// Dataflow regions stay where they are: for rewriters that move no binding.
-  virtual bool keeps_regions() const { return false; }
   /// Bindings `x = y` disappear, uses of x become uses of y.
   virtual bool forward_copies() const { return false; }
   /// The value with a type; one that did not change is left alone.

@@ -6,6 +6,7 @@
 #include <fmt/format.h>
 
 #include "base/diagnostic.h"
+#include "ir/regions.h"
 #include "ir/structural.h"
 #include "ir/tir.h"
 #include "ir/verify.h"
@@ -55,8 +56,11 @@ struct VerifyChanged : PassInstrument {
 
 /// A function in pieces, as the steps below change it.
 struct Pieces {
+  explicit Pieces(const tenon::graph::Function& f)
+      : params(f.params), body(f.body), bindings(bindings_of(f.body)), result(result_of(f.body)) {}
   Array<VarRef> params;
-  std::vector<Binding> bindings;
+  Expr body;                      ///< as it was, for its dataflow regions
+  std::vector<Binding> bindings;  ///< in its order; null: left out
   Expr result;
 };
 
@@ -118,8 +122,7 @@ class Reducer {
   using Function = tenon::graph::Function;
   Ref<Function> function() const { return best_.find(options_.function).cast<Function>(); }
   Pieces pieces() const {
-    const Ref<Function> f = function();
-    return {f->params, bindings_of(f->body), result_of(f->body)};
+    return Pieces(*function());
   }
 
   /// Leaves out what the result does not need and keeps the smaller module when it fails the same way.
@@ -127,14 +130,14 @@ class Reducer {
     if (tries_ >= options_.max_tries) return false;
     std::unordered_set<const Var*> used;
     for_each_use(p.result, [&](const VarRef& v) { used.insert(v.get()); });
-    std::vector<Binding> kept;
+    size_t kept = 0;
     for (size_t i = p.bindings.size(); i-- > 0;) {
-      if (!used.count(p.bindings[i]->var.get())) continue;
-      for_each_use(p.bindings[i]->value, [&](const VarRef& v) { used.insert(v.get()); });
-      kept.push_back(p.bindings[i]);
+      Binding& b = p.bindings[i];
+      if (b && !used.count(b->var.get())) b = Binding();
+      if (!b) continue;
+      for_each_use(b->value, [&](const VarRef& v) { used.insert(v.get()); });
+      ++kept;
     }
-    BlockBuilder builder;
-    for (size_t i = kept.size(); i-- > 0;) builder.append(kept[i]);
     Array<VarRef> params;
     for (const VarRef& v : p.params)  // a parameter may bind the sizes that others are written in
       if (used.count(v.get()) || !static_shape(v->declared)) params.push_back(v);
@@ -144,8 +147,9 @@ class Reducer {
     }
     AttrMap attrs;
     attrs.set("global_symbol", Any(options_.function));
-    const Ref<Function> f = make<Function>(params, builder.finish(p.result), p.result->type, attrs);
-    return keep(f, kept.size() + params.size());
+    const Ref<Function> f =
+        make<Function>(params, in_regions(p.body, p.bindings, p.result), p.result->type, attrs);
+    return keep(f, kept + params.size());
   }
   bool keep(const Ref<Function>& f, size_t size) {
     ++tries_;
@@ -158,17 +162,20 @@ class Reducer {
     if (options_.progress) options_.progress(tries_, size);
     return true;
   }
+  static Pieces with_result(Pieces p, const Expr& result) {
+    p.result = result;
+    return p;
+  }
   bool attempt_with(Substitute& rewriter) {
-    const Ref<Function> now = rewriter.run(function());
-    return attempt({now->params, bindings_of(now->body), result_of(now->body)});
+    return attempt(Pieces(*rewriter.run(function())));
   }
 
   bool single_result() {
-    Pieces p = pieces();
+    const Pieces p = pieces();
     const auto* t = p.result.as<Tuple>();
     if (!t) return false;
     for (const Expr& item : t->items)
-      if (attempt({p.params, p.bindings, item})) return true;
+      if (attempt(with_result(p, item))) return true;
     return false;
   }
   /// The first binding whose value shows the failure, by halving.
@@ -179,7 +186,7 @@ class Reducer {
     while (low < high && tries_ < options_.max_tries) {
       const size_t middle = (low + high) / 2;
       const VarRef v = p.bindings[middle]->var;
-      const bool smaller = !p.result.same_as(v) && attempt({p.params, p.bindings, v});
+      const bool smaller = !p.result.same_as(v) && attempt(with_result(p, v));
       any = any || smaller;
       (smaller ? high : low) = smaller ? middle : middle + 1;
     }
@@ -192,15 +199,14 @@ class Reducer {
       for (size_t start = 0;;) {
         Pieces p = pieces();
         if (start >= p.bindings.size() || tries_ >= options_.max_tries) break;
-        Pieces cut{p.params, {}, p.result};
-        for (size_t i = 0; i < p.bindings.size(); ++i) {
-          const VarRef v = p.bindings[i]->var;
-          if (i >= start && i < start + chunk && known_shape(v->declared))
-            cut.params.push_back(v);
-          else
-            cut.bindings.push_back(p.bindings[i]);
+        const size_t before = p.params.size();
+        for (size_t i = start; i < std::min(start + chunk, p.bindings.size()); ++i) {
+          Binding& b = p.bindings[i];
+          if (!known_shape(b->var->declared)) continue;
+          p.params.push_back(b->var);
+          b = Binding();
         }
-        if (cut.bindings.size() < p.bindings.size() && attempt(cut))
+        if (p.params.size() > before && attempt(p))
           any = true;
         else
           start += chunk;
@@ -261,8 +267,7 @@ class Reducer {
       Substitute rewriter;
       const VarRef v = var(fmt::format("c{}", ++freed_), c->type);
       rewriter.leaf[c.get()] = v;
-      const Ref<Function> now = rewriter.run(function());
-      Pieces p{now->params, bindings_of(now->body), result_of(now->body)};
+      Pieces p(*rewriter.run(function()));
       p.params.push_back(v);
       any = attempt(p) || any;
     }

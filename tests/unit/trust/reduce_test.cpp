@@ -120,5 +120,32 @@ TEST(Reduce, KeepsWhatDoesNotFail) {
   EXPECT_EQ(print(reduce_module(module, [](const IRModule&) { return false; })), print(module));
 }
 
+TEST(Reduce, DataflowRegionsStayAroundWhatIsLeft) {
+  PassContext context;
+  const IRModule module = run_pass("infer_types", parse_module(R"(
+@R.function
+def main(x: R.Tensor((4,), "float32"), y: R.Tensor((4,), "float32")):
+    with R.dataflow():
+        a = R.exp(x)
+        b = R.add(a, y)
+        R.output(b)
+    c = R.nn.relu(b)
+    with R.dataflow():
+        d = R.multiply(c, y)
+        e = R.sqrt(d)
+        R.output(e)
+    return e
+)"),
+                                   context);
+  const IRModule small = reduce_module(module, [](const IRModule& m) {
+    const std::string text = print(m);
+    return text.find("R.add") != std::string::npos && text.find("R.multiply") != std::string::npos;
+  });
+  const std::string text = print(small);
+  EXPECT_EQ(text.find("R.exp"), std::string::npos) << text;
+  EXPECT_EQ(text.find("R.sqrt"), std::string::npos) << text;
+  for (const char* output : {"R.output(b)", "R.output(d)"}) EXPECT_NE(text.find(output), std::string::npos) << text;
+}
+
 }  // namespace
 }  // namespace tenon::testing_trust

@@ -10,8 +10,8 @@
 // Keeps: impure calls, loops that hold one, match_cast (it checks at run time), order, unread results of If.
 #include <unordered_set>
 
-#include "ir/bodies.h"
 #include "ir/pass.h"
+#include "ir/regions.h"
 #include "ir/walk.h"
 #include "pass/graph/module/inline_functions.h"
 
@@ -27,25 +27,19 @@ class DeadCode {
     std::vector<Binding> bindings = bindings_of(e);
     used_.reserve(used_.size() + bindings.size());
     use(result_of(e));
-    std::vector<Binding> kept;
-    kept.reserve(bindings.size());
     bool changed = false;
     // Backwards: a binding is needed when a kept one below uses its variable.
     for (size_t i = bindings.size(); i-- > 0;) {
       Binding& b = bindings[i];
       if (b.is<VarBindingNode>() && !used_.count(b->var.get()) && pure(b->value)) {
         changed = true;
+        b = Binding();
         continue;
       }
       changed |= map_bodies(b, [&](const Expr& x) { return body(x); });
       use(b->value);
-      kept.push_back(b);
     }
-    if (!changed) return e;
-    Array<Binding> out(kept.rbegin(), kept.rend());
-    Array<BindingBlock> blocks;
-    if (!out.empty()) blocks.push_back(make<BindingBlockNode>(out));
-    return with_type(make<SeqExpr>(blocks, result_of(e)), e->type);
+    return changed ? in_regions(e, bindings, result_of(e)) : e;
   }
 
  private:

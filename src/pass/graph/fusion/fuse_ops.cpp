@@ -16,6 +16,7 @@
 
 #include "ir/bodies.h"
 #include "ir/pass.h"
+#include "ir/regions.h"
 #include "ir/structural.h"
 #include "pass/graph/fusion/group.h"
 
@@ -52,23 +53,19 @@ class Fuser {
     std::vector<bool> fused(g.nodes.size(), false);
     for (std::vector<int>& group : members) prune(g, groups, group, fused);
 
-    Array<Binding> out;
+    std::vector<Binding> out(g.nodes.size());
     bool changed = false;
     for (int i = 0; i < int(g.nodes.size()); ++i) {
       const Binding& b = g.bindings[i];
       if (!fused[i]) {
-        Binding next = b;
-        changed |= map_bodies(next, [&](const Expr& x) { return rewrite_body(x); });
-        out.push_back(next);
+        out[i] = b;
+        changed |= map_bodies(out[i], [&](const Expr& x) { return rewrite_body(x); });
       } else if (groups[i] == i) {
-        out.push_back(make<VarBindingNode>(b->var, call_group(g, members[i])));
+        out[i] = make<VarBindingNode>(b->var, call_group(g, members[i]));
         changed = true;
       }
     }
-    if (!changed) return body;
-    Array<BindingBlock> blocks;
-    if (!out.empty()) blocks.push_back(make<BindingBlockNode>(out));
-    return with_type(make<SeqExpr>(blocks, result_of(body)), body->type);
+    return changed ? in_regions(body, out, result_of(body)) : body;
   }
 
   /// Leaves in `group` what becomes a function: at least one operator and two values. Parts of a tuple made

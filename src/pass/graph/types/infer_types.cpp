@@ -43,7 +43,6 @@ class InferTypes : public SizeNaming {
   /// Mistakes go to `problems`; what follows from one has an incomplete type.
   InferTypes(SizeSymbols& symbols, op::OpenTypes* open, DiagnosticList& problems)
       : SizeNaming(symbols), open_(open), problems_(problems) {}
-  bool keeps_regions() const override { return true; }
 
  protected:
   Expr visit(const Expr& old, const VarRef& var) override {
