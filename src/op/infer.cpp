@@ -85,6 +85,26 @@ Type parameter_type(Inference& run, const Call& call, size_t i) {
   return rule(ctx, i);
 }
 
+bool spreads(const Call& call, const std::vector<DataType>& dtypes) {
+  const auto* op = call.op.as<Op>();
+  if (!op || definition(*op).fusion > FusionKind::broadcast || call.args.size() < 2) return false;
+  // A vector along the last axis of a matrix, the matrix in each place.
+  const Shape matrix{tir::var("rows", i64), tir::var("columns", i64)}, vector{matrix[1]};
+  for (size_t i = 0; i < call.args.size(); ++i) {
+    Array<Expr> args;
+    for (size_t k = 0; k < call.args.size(); ++k) {
+      const Type t = graph::tensor_type(k == i ? matrix : vector, dtypes[k]);
+      args.push_back(graph::with_type(graph::var("probe", t), t));
+    }
+    Inference run;
+    const Type given = infer_type(run, make<Call>(call.op, args, call.attrs, call.type_args));
+    const auto shape = given && run.problems.empty() ? graph::known_shape(given) : std::nullopt;
+    if (!shape || shape->size() != 2 || !same_dim((*shape)[0], matrix[0]) || !same_dim((*shape)[1], matrix[1]))
+      return false;
+  }
+  return true;
+}
+
 namespace {
 
 Type infer_operator(Inference& run, const Call& call, const Op& op) {

@@ -85,6 +85,37 @@ Dims steps(const Dims& dims) {
   return out;
 }
 
+std::string text_of(const Dims& dims) {
+  std::string out;
+  for (const int64_t d : dims) out += (out.empty() ? "" : ", ") + std::to_string(d);
+  return "(" + out + ")";
+}
+/// shapes → that of what is computed of all, element by element.
+Any together(Arguments a) {
+  Dims all;
+  for (const Any& one : a) {
+    const Dims& d = dims_of(one);
+    if (d.size() > all.size()) all.insert(all.begin(), d.size() - all.size(), 1);
+    for (size_t i = 0; i < d.size(); ++i) {
+      int64_t& size = all[all.size() - d.size() + i];
+      if (size != d[i] && size != 1 && d[i] != 1)
+        refuse("shapes " + text_of(all) + " and " + text_of(d) + " do not fit element by element");
+      if (size == 1) size = d[i];
+    }
+  }
+  return shape(std::move(all));
+}
+/// (tensor, shape) → the elements of the shape in one dimension, those of the tensor for all where it has one.
+Any spread(Arguments a) {
+  const NDArray x = whole_bytes(a[0]);
+  const Dims &own = x.shape(), &dims = dims_of(a[1]);
+  Dims strides(dims.size(), 0);
+  const Dims given = steps(own);
+  for (size_t i = 0; i < own.size(); ++i)
+    if (own[i] != 1) strides[dims.size() - own.size() + i] = given[i];
+  return Any(gathered(x, dims, strides).reshape({element_count(dims)}));
+}
+
 /// The axes in the opposite order.
 Any reversed(Arguments a) {
   const NDArray x = whole_bytes(a[0]);
@@ -127,6 +158,8 @@ Any joined(Arguments a) {
   register_unless_taken("tenon.rank.replaced", replaced, "a shape with other sizes in place of an axis");
   register_unless_taken("tenon.rank.ones", ones, "ones, as many as a shape has sizes");
   register_unless_taken("tenon.rank.reversed", reversed, "a tensor with its axes in the opposite order");
+  register_unless_taken("tenon.rank.together", together, "the shape of what is computed element by element");
+  register_unless_taken("tenon.rank.spread", spread, "a tensor's elements as a larger shape has them");
   register_unless_taken("tenon.rank.joined", joined, "tensors one behind the other along an axis");
   return true;
 }();

@@ -67,6 +67,21 @@ TEST(AnyRank, AlongOneAxis) {
     expect_agrees(result, shapes);
 }
 
+TEST(AnyRank, ElementByElementOfSeveral) {
+  const std::vector<Shape2> shapes{{{4}, {1}},       {{1}, {4}},          {{2, 3}, {3}},       {{3}, {2, 3}}, {{2, 1}, {1, 3}},
+                                   {{2, 1, 4}, {3, 1}}, {{}, {2, 3}},     {{2, 3}, {}},        {{2, 0}, {1}}, {{1, 1, 1}, {2}},
+                                   {{2, 3, 4}, {2, 3, 4}}};
+  for (const char* result :
+       {"R.add(y, z)", "R.maximum(z, R.exp(y))", "R.where(R.greater(y, z), y, R.const(2.0, \"float32\"))"})
+    expect_agrees(result, shapes);
+  // A tensor of known rank beside one whose rank is open.
+  for (const char* result : {"R.multiply(y, x)", "R.subtract(w, y)"})
+    expect_agrees(result, {{{1}, {1}}, {{1, 1, 1}, {1}}});
+  expect_agrees("R.subtract(w, y)", {{{3}, {1}}, {{4, 1}, {1}}, {{2, 4, 3}, {1}}});
+  EXPECT_TRUE(failure("R.add(y, z)", {2, 3}, {2}).starts_with("T0526")) << failure("R.add(y, z)", {2, 3}, {2});
+  EXPECT_TRUE(failure("R.add(w, y)", {2}, {1}).starts_with("T0526"));
+}
+
 TEST(AnyRank, OverAllAxes) {
   for (const char* result : {"R.sum(y)", "R.max(R.exp(y))", "R.mean(y, keepdims=True)", "R.std(y)"})
     expect_agrees(result, {{{4}, {1}}, {{2, 3}, {1}}, {{1, 3, 4}, {1}}, {{}, {1}}});

@@ -192,6 +192,43 @@ TEST_F(OpenTypes, WhatStaysOpenIsRefusedWithItsPlace) {
             "");
 }
 
+TEST_F(OpenTypes, AnOperatorSaysTheElementTypeWhereNoCallDoes) {
+  const std::string text = R"(
+    @R.function
+    def main(x, w: R.Tensor((3,), "float32")):
+        return R.multiply(R.add(x, w), x)
+)";
+  expect_values(text, {values({1, 2, 3}), values({1, 1, 1})}, {2, 6, 12});
+  const auto f = typed(open_module(text)).find("main").cast<Function>();
+  EXPECT_EQ(print(f->params[0]->declared), "R.Tensor(dtype=\"float32\")");
+  // Calls say more, wherever they stand.
+  expect_values(R"(
+    @R.function
+    def shifted(x, w):
+        return R.add(x, w)
+    @R.function
+    def main(a: R.Tensor((n,), "float32"), w: R.Tensor((), "float32")):
+        return cls.shifted(a, w)
+)",
+                {values({1, 2}), one(2)}, {3, 4});
+}
+
+TEST_F(OpenTypes, AFunctionThatIsReturned) {
+  expect_values(R"(
+    @R.function
+    def adder(x: R.Tensor((n,), "float32")):
+        @R.function
+        def add(y):
+            return R.add(x, y)
+        return add
+    @R.function
+    def main(a: R.Tensor((n,), "float32"), k: R.Tensor((), "float32")):
+        add = cls.adder(a)
+        return add(k)
+)",
+                {values({1, 2}), one(2)}, {3, 4});
+}
+
 TEST_F(OpenTypes, MistakesInsideAreToldAsElsewhere) {
   EXPECT_EQ(mistake(R"(
     @R.function

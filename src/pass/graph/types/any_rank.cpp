@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Operators on tensors whose rank only the run knows, in ranks that are known:
 //
-//   element by element      in one dimension (name_sizes.cpp)
+//   element by element      in one dimension (name_sizes.cpp), several operands spread to their common shape
 //   reductions of all axes  in one dimension
 //   along one axis          in three: what is before the axis, the axis, what is behind it (softmax, sums, …)
 //   products with a matrix  in two: rows, and the last axis
@@ -109,6 +109,30 @@ Expr SizeNaming::reshaped(const Expr& x, const Expr& shape, const std::string& n
   return emit_op("reshape", {x, shape}, {}, name);
 }
 
+/// add(x, y), whose common shape only the run knows: both spread to it, in one dimension, and back.
+Expr SizeNaming::spread_together(const Call& call, const VarRef& var) {
+  std::vector<DataType> dtypes;
+  for (const Expr& a : call.args) {
+    if (!tensor_of(a) || tensor_of(a)->dtype.is_void()) return {};
+    dtypes.push_back(tensor_of(a)->dtype);
+  }
+  if (axis_field(call.attrs) || !op::spreads(call, dtypes)) return {};
+  Array<Expr> shapes;
+  for (const Expr& a : call.args) shapes.push_back(emit_op("shape_of", {a}, {}, var->name + "_shape"));
+  const Expr both = by_rank("together", shapes, make<ShapeType>(Array<PrimExpr>(), -1, false),
+                            var->name + "_result_shape");
+  const PrimExpr count = symbol({var.get(), kFlatKey, 0}, 0, var->name + "_count", i64);
+  Array<Expr> args;
+  for (const Expr& a : call.args) {
+    const DataType dtype = tensor_of(a)->dtype;
+    const Expr flat = by_rank("spread", {a, both}, tensor_type_unknown(1, dtype), var->name + "_spread");
+    args.push_back(cast(flat, tensor_type({count}, dtype), var->name + "_flat"));
+  }
+  const Expr done = with_origin(make<Call>(call.op, args, call.attrs, call.type_args), call.origin);
+  return graph::call(get_op("reshape"), {emit(op::typed(done), var->name + "_elements"), both},
+                     get_op("reshape")->default_attrs);
+}
+
 /// sum(x) over all axes: of x in one dimension.
 Expr SizeNaming::over_all_axes(const Call& call, const Expr& x, const VarRef& var) {
   const auto* axes = call.attrs.as<op::ReduceAttrs>();
@@ -210,6 +234,7 @@ Expr SizeNaming::moved(const Call& call) {
 Expr SizeNaming::of_any_rank(const Call& call, const VarRef& var) {
   if (const Expr done = moved(call)) return done;
   if (std::none_of(call.args.begin(), call.args.end(), open_rank)) return {};
+  if (const Expr done = spread_together(call, var)) return done;
   const Expr x = only_open(call);
   if (!x) return {};
   if (const Expr done = over_all_axes(call, x, var)) return done;

@@ -401,9 +401,9 @@ class ModuleInference {
 }  // namespace graph
 
 static IRModule infer_types(IRModule module, PassContext&) {
-  module = graph::with_parameter_types(std::move(module), [](const IRModule& with_open, op::OpenTypes& open) {
+  module = graph::with_parameter_types(std::move(module), [](IRModule& with_open, op::OpenTypes& open) {
     graph::ModuleInference inference(with_open, &open);
-    inference.run();
+    with_open = inference.run();
     return inference.problems();
   });
   graph::ModuleInference inference(std::move(module), nullptr);

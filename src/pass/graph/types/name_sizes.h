@@ -38,6 +38,7 @@ class SizeNaming : public BodyRewriter {
   Expr in_one_dimension(const Call& call, const Expr& x, const VarRef& var);
   // any_rank.cpp: null where there is no rule
   Expr of_any_rank(const Call& call, const VarRef& var);
+  Expr spread_together(const Call& call, const VarRef& var);
   Expr over_all_axes(const Call& call, const Expr& x, const VarRef& var);
   Expr along_one_axis(const Call& call, const Expr& x, const VarRef& var);
   Expr by_rows(const Call& call, const Expr& x, const VarRef& var);

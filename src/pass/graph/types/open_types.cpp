@@ -193,8 +193,9 @@ class ParameterTypes {
     constexpr int kMaxRounds = 24;
     for (int round = 0; round < kMaxRounds; ++round) {
       open_.sites.clear();
-      const DiagnosticList problems = infer(with_known_types(false), open_);
-      if (gather()) continue;
+      IRModule now = with_known_types(false);
+      const DiagnosticList problems = infer(now, open_);
+      if (gather() || gather_uses(now)) continue;
       problems.throw_if_any();
       break;
     }
@@ -312,6 +313,27 @@ class ParameterTypes {
     }
     open_.sites = more;
     if (!more.empty()) changed = gather_rest() || changed;
+    return changed;
+  }
+  /// What operators say that compute a parameter with a tensor, where nothing else does: the element type.
+  bool gather_uses(const IRModule& typed) {
+    bool changed = false;
+    std::set<int64_t> parameters;
+    for (const auto& [v, id] : ids_) parameters.insert(id);
+    auto look = [&](const Call& c, size_t i) {
+      const int64_t id = c.args[i] ? op::open_id(c.args[i]->type) : 0;
+      const TensorType* other = c.args[1 - i] && c.args[1 - i]->type ? as_tensor(c.args[1 - i]->type) : nullptr;
+      if (!parameters.count(id) || conflicts_.count(id) || open_.known[id] || !other || other->dtype.is_void() ||
+          !op::spreads(c, {other->dtype, other->dtype}))
+        return;
+      open_.known[id] = tensor_type_unknown(-1, other->dtype);
+      changed = true;
+    };
+    for (const auto& [name, f] : graph_functions(typed))
+      for_each_binding(f->body, [&](const Binding& b) {
+        const auto* c = b->value.as<Call>();
+        for (size_t i = 0; c && c->args.size() == 2 && i < 2; ++i) look(*c, i);
+      });
     return changed;
   }
   /// What comparisons of function types said.
