@@ -11,6 +11,10 @@ The ratio is that of Tenon's slot to the slot of the better f32 peer (the one wi
 round; the table gives the median of the ratios with its 95 % bootstrap interval, and the ratio of minima.
 Below 1 Tenon is faster. OpenVINO's default, bf16 where the machine has it, stands beside and is not judged.
 
+--isa avx2 compares machines with AVX2 on one that has more: Tenon compiles for x86-64-v3, and OpenVINO is told to use no
+more (ONEDNN_MAX_CPU_ISA). ONNX Runtime takes what the processor says and cannot be told: it checks the outputs, stands
+beside with all instructions, and is not judged.
+
     bench/bench.py --tenon build/release/bin/tenon --models build/bench/models
     bench/bench.py --tenon build/release/bin/tenon --base other/bin/tenon resnet50 bert_base"""
 import argparse
@@ -28,6 +32,8 @@ import machine
 from inputs import dims_arguments, inputs_of
 
 HERE = pathlib.Path(__file__).resolve().parent
+# Of --isa: the processor that Tenon compiles for, and what oneDNN is told.
+ISAS = {"avx2": ("x86-64-v3", "AVX2")}
 GEMMS = ["gemm_512x512x512", "gemm_1024x1024x1024", "gemm_2048x2048x2048", "gemm_128x3072x768"]
 
 
@@ -46,13 +52,14 @@ def package_of(tenon):
 class Contender:
     """A process of contender.py."""
 
-    def __init__(self, label, *arguments):
+    def __init__(self, label, *arguments, most=None):
         self.label, self.arguments, self.process = label, [str(a) for a in arguments], None
+        self.environment = dict(os.environ, ONEDNN_MAX_CPU_ISA=most) if most else None
         self.start()
 
     def start(self):
         command = [sys.executable, HERE / "contender.py", *self.arguments]
-        self.process = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
+        self.process = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True, env=self.environment)
         self.version = self.read()["version"]
 
     def read(self):
@@ -111,9 +118,9 @@ def compare_times(ours, theirs):
     return {"ratio": float(np.median(ratios)), "low": low, "high": high, "ratio_of_minima": float(a[:, 1].min() / b[:, 1].min())}
 
 
-def compile_model(tenon, path, artifact, feed, cold):
+def compile_model(tenon, path, artifact, feed, cold, target=()):
     """The artifact, and what it took to compile, load and hold it."""
-    command = [tenon, "compile", path, "-o", artifact, "--json", "-q", *dims_arguments(path, feed)]
+    command = [tenon, "compile", path, "-o", artifact, "--json", "-q", *target, *dims_arguments(path, feed)]
     environment = dict(os.environ, TENON_CACHE=str(cold))
     start = time.perf_counter()
     done = subprocess.run(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, env=environment)
@@ -146,7 +153,7 @@ def bench_model(o, path, contenders, scratch, say):
         artifacts[label] = o.out / f"{path.stem}.{label}.so"
         with tempfile.TemporaryDirectory() as cold:
             try:
-                facts = compile_model(tenon, path, artifacts[label], feed, pathlib.Path(cold))
+                facts = compile_model(tenon, path, artifacts[label], feed, pathlib.Path(cold), o.target)
             except Failure as e:
                 record["problems"].append(f"{label}: {e}")
                 say(f"{path.stem:<18} {record['problems'][-1]}")
@@ -207,7 +214,8 @@ def bench_model(o, path, contenders, scratch, say):
         for label, slots in row["slots"].items():
             row["median_ms"][label] = float(np.median([s[0] for s in slots]))
             row["min_ms"][label] = min(s[1] for s in slots)
-        peers = [p for p in ("onnxruntime sleep", "onnxruntime spin", "openvino f32") if p in row["slots"]]
+        judges = ("openvino f32",) if o.isa else ("onnxruntime sleep", "onnxruntime spin", "openvino f32")
+        peers = [p for p in judges if p in row["slots"]]
         if "tenon" in row["slots"] and peers:
             row["better_peer"] = min(peers, key=lambda p: row["median_ms"][p])
             row.update(compare_times(row["slots"]["tenon"], row["slots"][row["better_peer"]]))
@@ -254,6 +262,7 @@ def main():
     parser.add_argument("--pause", type=float, default=0.01, help="seconds before each slot")
     parser.add_argument("--slot", type=float, default=0.02, help="seconds of each slot; one run at least")
     parser.add_argument("--peak", type=pathlib.Path, help="library built from fma_peak.c")
+    parser.add_argument("--isa", choices=sorted(ISAS), help="compare with these instructions at most (above)")
     parser.add_argument("--docs", type=pathlib.Path, help="write benchmarks.md, .svg and .json there")
     parser.add_argument("names", nargs="*", help="models to time (default: all in the folder)")
     o = parser.parse_args()
@@ -263,6 +272,8 @@ def main():
     if not o.peak.exists():
         subprocess.run(["cc", "-O2", "-shared", "-fPIC", HERE / "fma_peak.c", "-o", o.peak], check=True)
     paths = sorted((p for p in o.models.glob("*.onnx") if not o.names or p.stem in o.names), key=lambda p: (p.stem.startswith("gemm"), p.stem))
+    cpu, most = ISAS.get(o.isa, (None, None))
+    o.target = ["--target", f"llvm -mcpu={cpu}"] if cpu else []
     missing = set(o.names) - {p.stem for p in paths}
     if missing or not paths:
         sys.exit(f"bench: no {', '.join(sorted(missing)) or 'models'} in {o.models}")
@@ -270,10 +281,12 @@ def main():
     if o.base:
         contenders["base"] = Contender("base", "tenon", package_of(o.base))
     contenders |= {"onnxruntime sleep": Contender("onnxruntime sleep", "onnxruntime", "sleep"), "onnxruntime spin": Contender("onnxruntime spin", "onnxruntime", "spin"),
-                   "openvino f32": Contender("openvino f32", "openvino", "f32"), "openvino default": Contender("openvino default", "openvino", "default")}
+                   "openvino f32": Contender("openvino f32", "openvino", "f32", most=most)}
+    if not o.isa:  # with AVX2 at most it is f32, too
+        contenders["openvino default"] = Contender("openvino default", "openvino", "default")
     say = lambda text: print(text, flush=True)
     begin = time.time()
-    run = {"time": int(begin), "machine": machine.facts(o.tenon), "pairs": o.pairs, "pause_s": o.pause, "slot_s": o.slot,
+    run = {"time": int(begin), "machine": machine.facts(o.tenon), "isa": o.isa, "pairs": o.pairs, "pause_s": o.pause, "slot_s": o.slot,
            "versions": {"onnxruntime": contenders["onnxruntime sleep"].version, "openvino": contenders["openvino f32"].version}, "models": []}
     say(f"{run['machine']['cpu']}, {run['machine']['cores']} cores; onnxruntime {run['versions']['onnxruntime']}, openvino {run['versions']['openvino']}; {o.pairs} pairs; medians in ms\n")
     head = f"{'model':<20}{'thr':>3}" + "".join(f"{title:>10}" for _, title in COLUMNS) + f"  {'ratio':>7} {'95 %':>13} {'minima':>7}" + ("   head / base" if o.base else "")
@@ -294,6 +307,9 @@ def main():
         history.write(json.dumps(slim) + "\n")
     (o.out / "last.json").write_text(json.dumps(run))
     say(f"\nratio: Tenon / the better f32 peer, median of {o.pairs} pairs; {run['seconds']:.0f} s; history in {o.out / 'history.jsonl'}")
+    ratios = [row["ratio"] for m in run["models"] for row in m["rows"] if "ratio" in row]
+    if len(ratios) > 1:
+        say(f"geometric mean of {len(ratios)} ratios: {float(np.exp(np.mean(np.log(ratios)))):.3f}")
     if o.docs:
         import report
 

@@ -314,7 +314,9 @@ Tile choose_tile(const Nest& nest, const Target& target, int along) {
 
 int64_t panel_vectors(int64_t rows, int64_t columns, int64_t lanes, int64_t bytes, const Target& target) {
   constexpr int64_t kPanelRows = 14;      ///< more rows than registers beside two vectors
-  constexpr double kBroadcastLoad = 0.6;  ///< of a load: most broadcasts are part of a multiply-add
+  constexpr double kBroadcastPart = 0.6;  ///< of a load: most broadcasts are part of a multiply-add
+  const bool apart = target->has("avx2") && !target->has("avx512f");  // it takes no element from memory
+  const double broadcast_load = apart ? 1 : kBroadcastPart;
   constexpr double kClearlyFaster = 1.001;
   int64_t best = 1;
   double most = 0;
@@ -323,7 +325,7 @@ int64_t panel_vectors(int64_t rows, int64_t columns, int64_t lanes, int64_t byte
       const int64_t accumulators = m * vectors;
       if (accumulators + vectors + 1 > target->vector_registers - kReserved) continue;
       const double cycles =
-          core_cycles(double(accumulators), double(vectors) + kBroadcastLoad * double(m), target) +
+          core_cycles(double(accumulators), double(vectors) + broadcast_load * double(m), target) +
           read_cycles(double((vectors * lanes + m) * bytes), target);
       const double use =
           use_of(columns, vectors * lanes) * (rows == kUnknown ? symbolic_row_use(m) : use_of(rows, m));

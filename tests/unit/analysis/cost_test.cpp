@@ -188,6 +188,10 @@ TEST(PaddedRows, BlocksLeaveTasksForTheCores) {
 TEST(PanelVectors, FollowTheTile) {
   EXPECT_GE(panel_vectors(480, 960, 16, 4, machine()), 2);
   EXPECT_EQ(panel_vectors(480, 16, 16, 4, machine()), 1) << "a panel wider than the matrix is empty";
+  // Where each element that lanes share is a load of its own, two vectors share six of them.
+  Target avx2 = machine(256, 16);
+  avx2.edit()->features = {"avx", "avx2", "fma"};
+  EXPECT_EQ(panel_vectors(1024, 1024, 8, 4, avx2), 2);
 }
 
 TEST(ChannelBlocks, AreVectorsOrHalvesThatDivide) {
