@@ -61,6 +61,15 @@ PrimExpr divided(const PrimExpr& a, const PrimExpr& b) {
   return out;
 }
 
+/// What a ≤ b (strict: a < b) says of a dividend where one of them is a quotient by a constant; null: neither.
+PrimExpr of_dividends(const PrimExpr& a, const PrimExpr& b, bool strict) {
+  const auto *x = a.as<FloorDiv>(), *y = b.as<FloorDiv>();
+  const auto c = x ? as_int(x->b) : y ? as_int(y->b) : std::nullopt;
+  if (!c || *c < 1 || a.dtype() != i64) return {};
+  if (x) return lt(x->a, (strict ? b : b + 1) * *c);
+  return le((strict ? a + 1 : a) * *c, y->a);
+}
+
 PrimExpr wide(const PrimExpr& e) { return e.dtype() == i64 ? e : cast(i64, e); }
 
 }  // namespace
@@ -134,12 +143,16 @@ void Inside::learn(const PrimExpr& condition, const std::unordered_set<const Var
       todo.push_back(logical_not(n->a));
       continue;
     }
-    auto keep = [&](const PrimExpr& a, const PrimExpr& b, bool strict) {
-      if (!a.dtype().is_integer() || !from_data(c)) return;
-      if (negated)
-        known_.push_back({stripped(b), stripped(a), !strict});
-      else
+    auto keep = [&](PrimExpr a, PrimExpr b, bool strict) {
+      if (!a.dtype().is_integer()) return;
+      if (negated) {
+        std::swap(a, b);
+        strict = !strict;
+      }
+      if (from_data(c))
         known_.push_back({stripped(a), stripped(b), strict});
+      else if (const PrimExpr more = of_dividends(a, b, strict))
+        plain = plain ? logical_and(plain, more) : more;
     };
     if (const auto* lt = x.as<LT>()) keep(lt->a, lt->b, true);
     if (const auto* le = x.as<LE>()) keep(le->a, le->b, false);
