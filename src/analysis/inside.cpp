@@ -61,7 +61,8 @@ PrimExpr divided(const PrimExpr& a, const PrimExpr& b) {
   return out;
 }
 
-/// What a ≤ b (strict: a < b) says of a dividend where one of them is a quotient by a constant; null: neither.
+/// What a ≤ b (strict: a < b) says of a dividend where one of them is a quotient by a constant; null:
+/// neither.
 PrimExpr of_dividends(const PrimExpr& a, const PrimExpr& b, bool strict) {
   const auto *x = a.as<FloorDiv>(), *y = b.as<FloorDiv>();
   const auto c = x ? as_int(x->b) : y ? as_int(y->b) : std::nullopt;

@@ -50,7 +50,8 @@ Array<BindingBlock> Regions::blocks(const Array<Binding>& bindings, const Expr& 
       if (const auto use = last.find(b->var.get()); use != last.end() && use->second >= end)
         outputs.push_back(b->var);
     }
-    if (!part.empty()) out.push_back(make<BindingBlockNode>(part, dataflow, dataflow ? outputs : Array<VarRef>()));
+    if (!part.empty())
+      out.push_back(make<BindingBlockNode>(part, dataflow, dataflow ? outputs : Array<VarRef>()));
   };
   for (const Block& b : blocks_) take(std::max(next, b.end), b.dataflow);
   take(bindings.size(), false);

@@ -99,7 +99,8 @@ bool spreads(const Call& call, const std::vector<DataType>& dtypes) {
     Inference run;
     const Type given = infer_type(run, make<Call>(call.op, args, call.attrs, call.type_args));
     const auto shape = given && run.problems.empty() ? graph::known_shape(given) : std::nullopt;
-    if (!shape || shape->size() != 2 || !same_dim((*shape)[0], matrix[0]) || !same_dim((*shape)[1], matrix[1]))
+    if (!shape || shape->size() != 2 || !same_dim((*shape)[0], matrix[0]) ||
+        !same_dim((*shape)[1], matrix[1]))
       return false;
   }
   return true;

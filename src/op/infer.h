@@ -14,8 +14,8 @@ graph::Type infer_type(const graph::Expr& e);
 /// What the operator of a call says of the type of argument i (OpDef::parameter); null where it says nothing
 /// or does not know argument 0.
 graph::Type parameter_type(Inference& run, const graph::Call& call, size_t i);
-/// Whether the operator computes element by element, with operands spread as NumPy does, where they have these
-/// element types.
+/// Whether the operator computes element by element, with operands spread as NumPy does, where they have
+/// these element types.
 bool spreads(const graph::Call& call, const std::vector<DataType>& dtypes);
 /// The expression with its type, and one on every tuple among its arguments; others who hold it see nothing
 /// of it. Its type stays null where it has a mistake.

@@ -121,9 +121,7 @@ class Reducer {
  private:
   using Function = tenon::graph::Function;
   Ref<Function> function() const { return best_.find(options_.function).cast<Function>(); }
-  Pieces pieces() const {
-    return Pieces(*function());
-  }
+  Pieces pieces() const { return Pieces(*function()); }
 
   /// Leaves out what the result does not need and keeps the smaller module when it fails the same way.
   bool attempt(Pieces p) {
@@ -166,9 +164,7 @@ class Reducer {
     p.result = result;
     return p;
   }
-  bool attempt_with(Substitute& rewriter) {
-    return attempt(Pieces(*rewriter.run(function())));
-  }
+  bool attempt_with(Substitute& rewriter) { return attempt(Pieces(*rewriter.run(function()))); }
 
   bool single_result() {
     const Pieces p = pieces();

@@ -105,7 +105,8 @@ Any together(Arguments a) {
   }
   return shape(std::move(all));
 }
-/// (tensor, shape) → the elements of the shape in one dimension, those of the tensor for all where it has one.
+/// (tensor, shape) → the elements of the shape in one dimension, those of the tensor for all where it has
+/// one.
 Any spread(Arguments a) {
   const NDArray x = whole_bytes(a[0]);
   const Dims &own = x.shape(), &dims = dims_of(a[1]);

@@ -70,10 +70,12 @@ TEST(VerifyLoops, RacesOfParallelLoopsWithJumps) {
   const std::string first = "        for j in range(8):\n            A[j] = B[i, j]\n",
                     stop = "            if B[i, j] > T.float32(0):\n";
   // What an iteration does before a jump, or where only a loop inside has ended.
-  EXPECT_EQ(parallel("        A[0] = B[i, 0]\n        for j in range(8):\n" + stop + "                break\n"),
-            "T0335");
-  EXPECT_EQ(parallel("        for j in range(8):\n" + stop + "                break\n        A[0] = B[i, 0]\n"),
-            "T0335");
+  EXPECT_EQ(
+      parallel("        A[0] = B[i, 0]\n        for j in range(8):\n" + stop + "                break\n"),
+      "T0335");
+  EXPECT_EQ(
+      parallel("        for j in range(8):\n" + stop + "                break\n        A[0] = B[i, 0]\n"),
+      "T0335");
   for (const char* jump : {"break", "continue"})
     EXPECT_EQ(parallel(first + stop + "                " + jump + "\n"), "T0335") << jump;
   // What stands behind a jump may be done by one iteration only.

@@ -68,9 +68,9 @@ TEST(AnyRank, AlongOneAxis) {
 }
 
 TEST(AnyRank, ElementByElementOfSeveral) {
-  const std::vector<Shape2> shapes{{{4}, {1}},       {{1}, {4}},          {{2, 3}, {3}},       {{3}, {2, 3}}, {{2, 1}, {1, 3}},
-                                   {{2, 1, 4}, {3, 1}}, {{}, {2, 3}},     {{2, 3}, {}},        {{2, 0}, {1}}, {{1, 1, 1}, {2}},
-                                   {{2, 3, 4}, {2, 3, 4}}};
+  const std::vector<Shape2> shapes{
+      {{4}, {1}},   {{1}, {4}},   {{2, 3}, {3}}, {{3}, {2, 3}},    {{2, 1}, {1, 3}},      {{2, 1, 4}, {3, 1}},
+      {{}, {2, 3}}, {{2, 3}, {}}, {{2, 0}, {1}}, {{1, 1, 1}, {2}}, {{2, 3, 4}, {2, 3, 4}}};
   for (const char* result :
        {"R.add(y, z)", "R.maximum(z, R.exp(y))", "R.where(R.greater(y, z), y, R.const(2.0, \"float32\"))"})
     expect_agrees(result, shapes);
@@ -78,7 +78,8 @@ TEST(AnyRank, ElementByElementOfSeveral) {
   for (const char* result : {"R.multiply(y, x)", "R.subtract(w, y)"})
     expect_agrees(result, {{{1}, {1}}, {{1, 1, 1}, {1}}});
   expect_agrees("R.subtract(w, y)", {{{3}, {1}}, {{4, 1}, {1}}, {{2, 4, 3}, {1}}});
-  EXPECT_TRUE(failure("R.add(y, z)", {2, 3}, {2}).starts_with("T0526")) << failure("R.add(y, z)", {2, 3}, {2});
+  EXPECT_TRUE(failure("R.add(y, z)", {2, 3}, {2}).starts_with("T0526"))
+      << failure("R.add(y, z)", {2, 3}, {2});
   EXPECT_TRUE(failure("R.add(w, y)", {2}, {1}).starts_with("T0526"));
 }
 

@@ -232,7 +232,8 @@ class Generator {
     const int kind = depth > 5 ? 5 + draw(4) : draw(9);
     if (kind < 3) {
       const char* kind = parallel_ && loops == 0 ? "T.parallel" : draw(4) ? "range" : "T.unroll";
-      out += pad + "for v" + std::to_string(loops) + " in " + kind + "(" + std::to_string(1 + draw(5)) + "):\n";
+      out +=
+          pad + "for v" + std::to_string(loops) + " in " + kind + "(" + std::to_string(1 + draw(5)) + "):\n";
       body(depth + 1, loops + 1, out);
     } else if (kind < 5) {
       out += pad + "if " + condition(loops) + ":\n";

@@ -144,7 +144,8 @@ def main(x: R.Tensor((4,), "float32"), y: R.Tensor((4,), "float32")):
   const std::string text = print(small);
   EXPECT_EQ(text.find("R.exp"), std::string::npos) << text;
   EXPECT_EQ(text.find("R.sqrt"), std::string::npos) << text;
-  for (const char* output : {"R.output(b)", "R.output(d)"}) EXPECT_NE(text.find(output), std::string::npos) << text;
+  for (const char* output : {"R.output(b)", "R.output(d)"})
+    EXPECT_NE(text.find(output), std::string::npos) << text;
 }
 
 }  // namespace

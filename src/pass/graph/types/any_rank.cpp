@@ -119,8 +119,8 @@ Expr SizeNaming::spread_together(const Call& call, const VarRef& var) {
   if (axis_field(call.attrs) || !op::spreads(call, dtypes)) return {};
   Array<Expr> shapes;
   for (const Expr& a : call.args) shapes.push_back(emit_op("shape_of", {a}, {}, var->name + "_shape"));
-  const Expr both = by_rank("together", shapes, make<ShapeType>(Array<PrimExpr>(), -1, false),
-                            var->name + "_result_shape");
+  const Expr both =
+      by_rank("together", shapes, make<ShapeType>(Array<PrimExpr>(), -1, false), var->name + "_result_shape");
   const PrimExpr count = symbol({var.get(), kFlatKey, 0}, 0, var->name + "_count", i64);
   Array<Expr> args;
   for (const Expr& a : call.args) {

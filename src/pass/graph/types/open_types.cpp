@@ -322,9 +322,10 @@ class ParameterTypes {
     for (const auto& [v, id] : ids_) parameters.insert(id);
     auto look = [&](const Call& c, size_t i) {
       const int64_t id = c.args[i] ? op::open_id(c.args[i]->type) : 0;
-      const TensorType* other = c.args[1 - i] && c.args[1 - i]->type ? as_tensor(c.args[1 - i]->type) : nullptr;
-      if (!parameters.count(id) || conflicts_.count(id) || open_.known[id] || !other || other->dtype.is_void() ||
-          !op::spreads(c, {other->dtype, other->dtype}))
+      const TensorType* other =
+          c.args[1 - i] && c.args[1 - i]->type ? as_tensor(c.args[1 - i]->type) : nullptr;
+      if (!parameters.count(id) || conflicts_.count(id) || open_.known[id] || !other ||
+          other->dtype.is_void() || !op::spreads(c, {other->dtype, other->dtype}))
         return;
       open_.known[id] = tensor_type_unknown(-1, other->dtype);
       changed = true;

@@ -11,10 +11,10 @@ namespace tenon::graph {
 ///   before   def f(x, k): return R.multiply(x, k)
 ///            y = cls.f(a, b)                       # a: R.Tensor((n,)), b: R.Tensor(())
 ///   after    def f(x: R.Tensor((x_0,), "float32"), k: R.Tensor((), "float32")): …
-/// What several calls give differently is as exact as all of them allow. A parameter that no call determines is
-/// a tensor of unknown rank where an operator computes it element by element with a tensor, of the same element
-/// type; else it is R.Object, or a DiagnosticError (T1106) where an operator reads it. `infer` infers the types
-/// of a module with open types, as far as it can, and returns the mistakes it meets.
+/// What several calls give differently is as exact as all of them allow. A parameter that no call determines
+/// is a tensor of unknown rank where an operator computes it element by element with a tensor, of the same
+/// element type; else it is R.Object, or a DiagnosticError (T1106) where an operator reads it. `infer` infers
+/// the types of a module with open types, as far as it can, and returns the mistakes it meets.
 using InferOpen = FunctionRef<DiagnosticList(IRModule& module, op::OpenTypes& open)>;
 IRModule with_parameter_types(IRModule module, InferOpen infer);
 
