@@ -70,7 +70,7 @@ def _primitive(method):
         return [-1 if s is None else s for s in v] if isinstance(v, (list, tuple)) else v
 
     def call(self, *args, **keywords):
-        if name in ("fuse", "reorder", "merge") and args and not isinstance(args[0], Sequence):
+        if parameters == ["loops"] and args and not isinstance(args[0], Sequence):
             args = (list(args),)
         if len(args) > len(parameters):
             return method(self, *args, **keywords)

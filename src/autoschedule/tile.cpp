@@ -96,6 +96,7 @@ int TilePlan::epilogue_iterator(int i) const {
     return dim < 0 ? -1 : reads[size_t(dim)];
   };
   const int at = reader(fusion.before(i));
+  // Those behind the fused ones have moved up.
   return fusion.any() && at > reader(fusion.first) ? at - (fusion.count - 1) : at;
 }
 
@@ -227,7 +228,7 @@ std::vector<int> sum_order(const TilePlan& p) {
   for (int i : p.nest.reduce) {
     const auto d = distance(p.facts, *along[0], p.fusion.before(i), i == p.grouped ? p.group : 1);
     if (!d) return p.nest.reduce;
-    steps.emplace_back(-*d, i);
+    steps.emplace_back(-*d, i);  // sorts the longest step outermost
   }
   std::ranges::stable_sort(steps, {}, &std::pair<int64_t, int>::first);
   std::vector<int> out;
@@ -311,7 +312,7 @@ RuleOutcome tile_recipe(Draft& draft, TilePlan plan) {
   s.reverse_compute_at(plan.epilogue, loops.outer.back());
   finish_epilogue(draft, plan.epilogue, plan.epilogue_iterator(plan.tile.vector), loops.outer.size(),
                   plan.tile.lanes, plan.contiguous);
-  zero_accumulators(s, plan.reduction, loops.steps[0], loops.outer.size());
+  zero_accumulators(s, plan.reduction, loops.steps[0], loops.outer.size());  // before the whole sum
   unroll_tile(s, plan, loops);
   const LoopRV tasks = fuse_tasks(s, plan, draft.target, loops);
   place_copies(draft, plan, loops, tasks);

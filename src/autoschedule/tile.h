@@ -51,8 +51,9 @@ struct TilePlan : TileRequest {
   std::optional<PadRows> pad = {};
   std::optional<cost::SumBlocks> blocks = {};
   bool contiguous = false;  ///< the epilogue's accesses are contiguous along the lanes
-  /// The epilogue's iterator that reads each dimension of the result, and for an iterator of the nest; -1.
+  /// The epilogue's iterator that reads each dimension of the result, as both are before fuse_axes; -1: none.
   std::vector<int> reads = {};
+  /// The epilogue's iterator, behind fuse_axes, that follows iterator `i` of the nest; -1: none.
   int epilogue_iterator(int i) const;
 };
 

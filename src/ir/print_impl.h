@@ -11,6 +11,8 @@
 
 namespace tenon::print_detail {
 
+inline constexpr std::string_view iter_kind_names[] = {"spatial", "reduce", "scan", "opaque", "thread_index"};
+
 /// Deeper than this nothing is printed but "...": the verifier refuses such modules anyway.
 inline constexpr int kPrintDepth = 2000;
 

@@ -243,6 +243,7 @@ PassContext context_of(const CompileOptions& o, DiagnosticList& problems,
 }
 
 Compiled compile(IRModule module, CompileOptions o) {
+  // A target that names several processors: a file has code for each, this process takes that for its own.
   if (const std::vector<Target> targets = parse_targets(o.target);
       targets.size() > 1 && o.code != CodeForm::none) {
     if (o.code == CodeForm::shared) return compile_variants(module, std::move(o), targets);
@@ -252,8 +253,8 @@ Compiled compile(IRModule module, CompileOptions o) {
   CHECK(module, "nothing to compile");
   const int threads = o.threads > 0 ? int(o.threads) : int(std::max(1u, std::thread::hardware_concurrency()));
   PassContext context = context_of(o);
-  Steps steps(o, context);
-  const ParallelPrograms parallel(threads, &context.cancelled);
+  Steps steps(o, context);                                       // reports and times every pass below
+  const ParallelPrograms parallel(threads, &context.cancelled);  // passes visit programs on these threads
   Compiled out;
   out.target = context.target.cast<TargetNode>();
   out.opt_level = context.opt_level;
@@ -263,7 +264,7 @@ Compiled compile(IRModule module, CompileOptions o) {
   module = run_passes(std::move(module), graph_passes(), context);
   module = with_symbol_prefix(module, o.symbol_prefix);
   check_memory_limit(module, o.memory_limit);
-  const Metadata work = work_of_kernels(module);
+  const Metadata work = work_of_kernels(module);  // while programs do no more than they must
 
   // Schedules: each program's loops are placed for the target.
   if (o.schedule) module = run_passes(std::move(module), schedule_passes(), context);
@@ -273,7 +274,7 @@ Compiled compile(IRModule module, CompileOptions o) {
   // takes.
   steps.run("vm", [&] { out.executable = vm_codegen(module, out.target); });
 
-  // Programs: blocks become loops over flat memory, then code.
+  // Programs: blocks become loops over flat memory, then code. Graph functions are bytecode by now.
   out.lowered = run_passes(only_programs(module), tensor_passes(), context);
   if (!o.debug_file.empty()) out.lowered.edit()->attrs.set(codegen::kDebugFile, Any(o.debug_file));
   generate_code(out, o, threads, steps, context);

@@ -47,21 +47,17 @@ class ConvertLayout : public BodyRewriter {
   Expr visit(const Expr& value, const VarRef& var) override {
     const Op* op = op_of(value);
     if (!op || !op->pure) return value;
-    const op::LayoutRule rule =
-        desired_.count(op->name) ? op::keep_layout : op::layout_rule(op::definition(*op));
     const Type type = var->declared ? var->declared : value->type;
     const auto shape = known_shape(type);
-    if (!rule || !shape || !as_tensor(type)) return value;
+    if (!shape || !as_tensor(type)) return value;
     Context context(*this, *value.as<Call>(), *shape, as_tensor(type)->dtype);
-    const auto wish = desired_.find(op->name);
-    auto result = wish != desired_.end()                                 ? as_desired(context, wish->second)
-                  : !desired_.empty() && op::definition(*op).contraction ? std::nullopt
-                                                                         : rule(context);
+    auto result = in_another_layout(context, *op);
     if (!result) return value;
     op::Inference run;
     result->tensor = op::typed(run, result->tensor);
     if (!result->tensor->type) return value;  // the operator does not compute in that layout
     result->tensor = emit(result->tensor, var->name);
+    // Later calls may read this value as it lies; they look for it by the letters of its axes.
     if (op::program_layout(shape->size())) laid_out_[var.get()] = *result;
     return context.back(*result);
   }
@@ -86,6 +82,17 @@ class ConvertLayout : public BodyRewriter {
    private:
     ConvertLayout& pass_;
   };
+
+  /// The call in the layout that the user names for its operator, else in the one that the operator's rule
+  /// chooses; nullopt: it stays. Beside named layouts no other contraction chooses one of its own.
+  std::optional<op::LaidOut> in_another_layout(Context& context, const Op& op) {
+    const op::OpDef& def = op::definition(op);
+    if (const auto wish = desired_.find(op.name); wish != desired_.end())
+      return as_desired(context, wish->second);
+    const op::LayoutRule rule = op::layout_rule(def);
+    if (!rule || (!desired_.empty() && def.contraction)) return std::nullopt;
+    return rule(context);
+  }
 
   /// The call in the layouts that the user names for its operator.
   static std::optional<op::LaidOut> as_desired(Context& ctx, const op::LayoutNames& names) {
@@ -156,13 +163,13 @@ Desired desired_layouts(const Map<std::string, std::string>& given) {
     }
     const size_t colon = text.find(':');
     op::LayoutNames names{text.substr(0, colon), colon == text.npos ? "default" : text.substr(colon + 1), ""};
-    // The plain layouts of a call without a type: of its operator, when it has a fixed number of axes.
     const auto data = op::Layout::parse(names.data);
     if (!data || data->letters().find('C') == std::string::npos) {
       refuse("the layout of the data names no axes",
              "for example NHWC, or NHWC:HWIO with that of the weight");
       continue;
     }
+    // An operator of any number of axes has no letters to compare with: `plain.data` is empty then.
     const auto call = make<Call>(Expr(op), Array<Expr>{var("x", tensor_type_unknown(-1, f32))});
     const op::LayoutNames plain = letters->plain(*call);
     auto same_letters = [](const std::string& a, const std::string& b) {
