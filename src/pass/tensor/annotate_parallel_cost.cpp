@@ -2,184 +2,26 @@
 // annotate_parallel_cost
 //   before: for i in T.parallel(n): body
 //   after:  for i in T.parallel(n, annotations={"cost_ns": 1200}): body
-// The estimated time of one iteration in nanoseconds, from which the runtime decides whether threads pay.
+// The estimated time of one iteration in nanoseconds (analysis/cost/time.h), from which the runtime decides
+// whether threads pay.
 // Needs: loops as they will run (vectors made). Keeps: everything; a cost that is already given stays.
 #include <algorithm>
-#include <cmath>
-#include <map>
 
-#include "analysis/program_target.h"
-#include "ir/calls_out.h"
+#include "analysis/cost/time.h"
 #include "pass/tensor/lowering.h"
 
 namespace tenon {
 
 using namespace tir;
 
-namespace {
-
-// Fitted to the kernels of convolutional networks on a current core (two vector operations and two accesses a
-// cycle at 4 GHz, data mostly in its caches); an older one takes two or three times as long. That costs
-// little: the runtime's threshold stands where threads begin to pay, and on slow cores they begin to pay
-// sooner.
-constexpr double kOperationNs = 0.03, kAccessNs = 0.04, kGatherNs = 0.12, kByteNs = 0.015;
-constexpr double kUnknownTrips = 32;  ///< of a loop whose extent only the call knows
-
-/// What an expression or statement does each time it runs.
-class Cost {
- public:
-  Cost(const IRModule& module, int64_t vector_bits) : module_(module), vector_bits_(vector_bits) {}
-
-  double nanoseconds(const Stmt& root) {
-    statement(root);
-    double bytes = 0;
-    for (const auto& [data, use] : buffers_) bytes += std::min(use.accessed, use.size);
-    return std::max(time_, bytes * kByteNs);
-  }
-
- private:
-  struct Use {
-    double accessed = 0, size = 0;  ///< bytes; the size is infinite when it is not known
-  };
-
-  void statement(const Stmt& root) {
-    std::vector<std::pair<Stmt, double>> stack{{root, times_}};
-    const double outside = times_;
-    while (!stack.empty()) {
-      auto [s, times] = stack.back();
-      stack.pop_back();
-      if (!s) continue;
-      times_ = times;
-      if (const auto* loop = s.as<For>()) {
-        const auto n = as_int(loop->extent);
-        const double trips = n ? double(std::max<int64_t>(*n, 0)) : kUnknownTrips;
-        time_ += times * trips * kOperationNs;
-        stack.emplace_back(loop->body, times * trips);
-      } else if (const auto* choice = s.as<IfThenElse>()) {
-        value(choice->condition);
-        // Usually the second part is the edge.
-        stack.emplace_back(choice->then_case, times);
-        stack.emplace_back(choice->else_case, times / 4);
-      } else if (const auto* store = s.as<BufferStore>()) {
-        value(store->value);
-        access(store->buffer, store->indices, store->value.dtype());
-      } else {
-        for (const ObjectRef& c : children(s)) {
-          if (c.is<StmtNode>())
-            stack.emplace_back(c.cast<StmtNode>(), times);
-          else if (c.is<PrimExprNode>())
-            value(PrimExpr(c.cast<PrimExprNode>()));
-        }
-      }
-    }
-    times_ = outside;
-  }
-
-  /// Vector instructions that `t` takes.
-  double parts(DataType t) const {
-    return std::max(1.0, double(t.lanes) * t.bits / double(std::max<int64_t>(vector_bits_, 128)));
-  }
-
-  void access(const Buffer& b, const Array<PrimExpr>& indices, DataType t) {
-    bool gathers = false;
-    for (const PrimExpr& i : indices) {
-      if (i.dtype().lanes > 1) {
-        const auto* ramp = i.as<Ramp>();
-        gathers = !(ramp && as_int(ramp->stride) == 1);
-      }
-      value(i, /*inside_index=*/true);
-    }
-    time_ += times_ * (gathers ? t.lanes * kGatherNs : parts(t) * kAccessNs);
-    Use& use = buffers_[b->data.get()];
-    use.accessed += times_ * double(t.lanes) * t.bits / 8;
-    double elements = 1;
-    for (const PrimExpr& d : b->shape) {
-      const auto n = as_int(d);
-      elements *= n ? double(*n) : INFINITY;
-    }
-    // A local buffer stays in the first-level cache: its accesses are counted, its bytes are not.
-    use.size = std::max(use.size, b->scope == "local" ? 0 : elements * b->dtype.bits * b->dtype.lanes / 8);
-  }
-
-  /// Scalar arithmetic on indices is mostly done once, outside of loops: only what is read there counts.
-  void value(const PrimExpr& root, bool inside_index = false) {
-    std::unordered_map<const Object*, bool> seen;
-    std::vector<PrimExpr> stack{root};
-    while (!stack.empty()) {
-      const PrimExpr e = stack.back();
-      stack.pop_back();
-      if (!e || e.is<tir::Var>() || e.is<IntImm>() || e.is<FloatImm>() || !seen.emplace(e.get(), true).second)
-        continue;
-      if (const auto* load = e.as<BufferLoad>()) {
-        access(load->buffer, load->indices, e.dtype());
-        continue;
-      }
-      const bool counts = !inside_index || e.dtype().lanes > 1;
-      if (const auto* call = e.as<Call>()) {
-        if (tir::calls_out(call->op))
-          time_ += times_ * called(*call);
-        else if (counts)
-          time_ += times_ * parts(e.dtype()) * kOperationNs * intrinsic(call->op);
-      } else if (e.is<Div>() || e.is<Mod>() || e.is<FloorDiv>() || e.is<FloorMod>()) {
-        if (counts) time_ += times_ * parts(e.dtype()) * kOperationNs * 8;
-      } else if (counts && !e.is<Broadcast>() && !e.is<Ramp>() && !e.is<Let>()) {
-        time_ += times_ * parts(e.dtype()) * kOperationNs;
-      }
-      for (const ObjectRef& c : children(e))
-        if (c.is<PrimExprNode>()) stack.push_back(PrimExpr(c.cast<PrimExprNode>()));
-    }
-  }
-
-  static double intrinsic(std::string_view op) {
-    if (op.starts_with("tir.kernel_") || op == "tir.reinterpret" || op == "tir.likely" ||
-        op == "tir.address_of" || op == "tir.undef")
-      return 0;
-    if (op == "tir.fma" || op == "tir.if_then_else" || op == "tir.abs" || op == "tir.floor" ||
-        op == "tir.ceil" || op == "tir.round" || op == "tir.trunc" || op.starts_with("tir.bitwise") ||
-        op.starts_with("tir.shift") || op.starts_with("tir.is"))
-      return 1;
-    if (op == "tir.sqrt" || op == "tir.rsqrt") return 8;
-    return 20;
-  }
-
-  /// Time of a program of the module; of C functions some tens of nanoseconds.
-  double called(const Call& call) {
-    const auto* name = call.args.empty() ? nullptr : call.args[0].as<StringImm>();
-    const auto f = name && call.op == "tir.call_prim_func" ? module_.find(name->value).cast<PrimFuncNode>()
-                                                           : tir::PrimFunc();
-    if (!f || depth_ >= 3) return 30;
-    auto [known, fresh] = callees_.emplace(name->value, 0.0);
-    if (fresh) {
-      Cost callee(module_, vector_bits_);
-      callee.depth_ = depth_ + 1;
-      known->second = callee.nanoseconds(f->body);
-    }
-    return known->second;
-  }
-
-  const IRModule& module_;
-  int64_t vector_bits_;
-  int depth_ = 0;
-  double times_ = 1, time_ = 0;
-  std::unordered_map<const tir::Var*, Use> buffers_;
-  std::map<std::string, double> callees_;
-};
-
-}  // namespace
-
 static IRModule annotate_parallel_cost(IRModule module, PassContext& context) {
   return tensor_detail::map_bodies(module, [&](const std::string&, const PrimFunc& f) {
-    constexpr int64_t kUsualBits = 256;
-    const bool any = !context.target && !f->attrs.contains("target");
-    const int64_t vector_bits =
-        any ? kUsualBits : program_target(*f, context.target.cast<TargetNode>())->vector_bits;
+    const int64_t vector_bits = cost::usual_vector_bits(*f, context.target.cast<TargetNode>());
     return rewrite(f->body, [&](const For& n) -> Stmt {
       if (n.kind != ForKind::parallel || n.annotations.contains("cost_ns")) return {};
       // The whole loop is what touches each byte once.
       Ref<For> out(&n);
-      const auto trips = as_int(n.extent);
-      const double all = Cost(module, vector_bits).nanoseconds(Stmt(out));
-      const double ns = all / (trips ? double(std::max<int64_t>(*trips, 1)) : kUnknownTrips);
+      const double ns = cost::nanoseconds(Stmt(out), module, vector_bits) / cost::trips_of(n);
       out.edit()->annotations.set("cost_ns", Any(int64_t(std::clamp(ns, 1.0, 1e12))));
       return out;
     });

@@ -2,6 +2,7 @@
 // The model of a machine alone: what tiles it considers, what it prefers and why, and what stays in a cache.
 #include <gtest/gtest.h>
 
+#include "analysis/cost/branches.h"
 #include "analysis/cost/cache.h"
 #include "analysis/cost/layout.h"
 
@@ -220,6 +221,48 @@ TEST(Worth, Threads) {
   Target slow = machine();
   slow.edit()->fork_ns *= 1000;
   EXPECT_FALSE(worth_parallel(1e6, slow));
+}
+
+// ---------------------------------------------------------------- branches
+Target cores(int64_t n) { return machine(512, 32, n); }
+
+TEST(Branches, TooLittleForThreadsAloneSharesThem) {
+  const std::vector<Branch> small{{15e3, 1}, {15e3, 16}, {3e3, 1}};
+  EXPECT_FALSE(side_by_side(small, cores(1)));
+  const auto loop = side_by_side(small, cores(2));
+  ASSERT_TRUE(loop);
+  EXPECT_EQ(time_apart(small, cores(2)), 33e3);
+  EXPECT_LT(loop->ns, 25e3);
+  EXPECT_GE(loop->ns, 16.5e3);  // no less than their share
+  // Together too little still.
+  EXPECT_FALSE(side_by_side(std::vector<Branch>{{9e3, 1}, {9e3, 1}}, cores(2)));
+}
+
+TEST(Branches, WhatUsesAllCoresStaysAlone) {
+  EXPECT_FALSE(side_by_side(std::vector<Branch>{{1e6, 64}, {1e6, 64}}, cores(2)));
+  EXPECT_FALSE(side_by_side(std::vector<Branch>{{1e6, 64}, {5e3, 1}}, cores(2)));
+  // Three parts for two cores do not; beside other work they do.
+  EXPECT_TRUE(side_by_side(std::vector<Branch>{{90e3, 3}, {30e3, 8}}, cores(2)));
+  // One piece as long as the rest together.
+  const std::vector<Branch> piece{{60e3, 1}, {60e3, 32}};
+  const auto loop = side_by_side(piece, cores(2));
+  ASSERT_TRUE(loop);
+  EXPECT_EQ(loop->shares[0].branch, 0u) << "what cannot be cut comes first";
+  EXPECT_LT(loop->ns, 75e3);
+}
+
+TEST(Branches, UnitsDoEveryPartOnce) {
+  for (const auto& [ns, parts] : {std::pair(40e3, 7), {40e3, 1}, {40e3, 1000}, {200.0, 12}, {1e6, 6}})
+    for (bool always : {false, true}) {
+      const std::vector<Branch> both{{ns, parts}, {30e3, 5}};
+      const auto loop = side_by_side(both, cores(2), always);
+      if (!loop) continue;
+      for (const Share& s : loop->shares) {
+        const int64_t parts = both[s.branch].parts;
+        EXPECT_TRUE(s.units % parts == 0 || parts % s.units == 0) << s.units << " units of " << parts;
+      }
+      EXPECT_GE(loop->ns * 2, ns + 30e3);
+    }
 }
 
 }  // namespace
