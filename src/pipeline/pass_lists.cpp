@@ -44,6 +44,8 @@ const Chapter kGraph[] = {
     {"fusion", {"fuse_ops"}},
     {"lowering", {"lower_to_call_tir"}},
     {"programs", {"eliminate_dead_code", "remove_unused_functions"}},
+    // Before memory is planned: what runs side by side is alive together.
+    {"branches", {"parallelize_branches"}},
     {"memory", {"plan_memory"}},
 };
 
@@ -93,7 +95,10 @@ const Chapter kTensor[] = {
       // Unrolled loops inside vector loops are cheaper to copy once they are vectors.
       "vectorize_loop", "unroll_loop", "simplify_tir", "hoist_if_then_else",
       // Before loop_partition, which then finds fewer conditions in the inner loops.
-      "split_edge_tiles", "loop_partition", "narrow_data_type"}},
+      "split_edge_tiles", "loop_partition",
+      // Loops as they will run, so that their times are known; before memory is shared by what then runs
+      // side by side.
+      "fuse_parallel_loops", "narrow_data_type"}},
     {"memory", {"storage_rewrite", "annotate_parallel_cost"}},
     // Passes in front of lower_intrin plan by the names of functions, those behind see no mathematics.
     {"operations",

@@ -130,6 +130,8 @@ class Treatments {
                                        ? "convert_layout.desired=nn.conv2d=NHWC"
                                        : "convert_layout.desired=nn.conv2d=NHWC:OHWI,nn.max_pool2d=CHWN");
     configure(out.context, module, random);
+    // Such graphs are too small for threads to pay.
+    if (chance(0.5)) out.context.options.set_text("parallelize_branches.always=1");
     return out;
   }
 
