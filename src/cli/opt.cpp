@@ -176,6 +176,12 @@ void opt(OptOptions& o, Console& console) {
     out["libraries"] = json::parse(libraries->as<std::string>());
     for (const json& line : out["libraries"]) console.print("# use_libraries: " + line.get<std::string>());
   }
+  if (const auto branches = reply.find("branches")) {
+    out["branches"] = json::parse(branches->as<std::string>());
+    for (const json& line : out["branches"])
+      console.print(
+          fmt::format("# {}: {}", line["pass"].get<std::string>(), line["what"].get<std::string>()));
+  }
   if (const auto given_up = reply.find("given_up")) {
     out["given_up"] = json::parse(given_up->as<std::string>());
     for (const json& g : out["given_up"])
