@@ -12,8 +12,8 @@ namespace {
 /// As the thread pool decides (runtime/thread_pool.cpp): a thread is woken for so much work, and one that is
 /// awake takes part for less.
 constexpr double kTaskNs = 10'000, kAwakeTaskNs = 3'000;
-/// Of the time apart, at most: estimates are no more exact than that.
-constexpr double kWorthIt = 0.95;
+/// Of the time apart, at most: estimates are no more exact, and neighbours in time share caches.
+constexpr double kWorthIt = 0.85;
 /// Units that are tried, for each core; a finer loop is split more evenly and counts more iterations.
 constexpr int64_t kUnitsPerCore[] = {1, 2, 4, 8, 16, 32};
 constexpr int64_t kMostUnits = 4096;
