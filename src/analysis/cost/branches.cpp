@@ -9,19 +9,18 @@
 namespace tenon::cost {
 namespace {
 
-/// As the thread pool decides (runtime/thread_pool.cpp): a loop that takes less is not split, and no thread
-/// gets less to do.
-constexpr double kForkedNs = 20'000, kTaskNs = 10'000;
-/// Of the time apart, at most: estimates are no more exact than that.
-constexpr double kWorthIt = 0.95;
+/// As the thread pool decides (runtime/thread_pool.cpp): a thread is woken for so much work, and one that is
+/// awake takes part for less.
+constexpr double kTaskNs = 10'000, kAwakeTaskNs = 3'000;
+/// Of the time apart, at most: estimates are no more exact, and neighbours in time share caches.
+constexpr double kWorthIt = 0.85;
 /// Units that are tried, for each core; a finer loop is split more evenly and counts more iterations.
 constexpr int64_t kUnitsPerCore[] = {1, 2, 4, 8, 16, 32};
 constexpr int64_t kMostUnits = 4096;
 
 /// Threads that the runtime gives to a loop.
-int64_t tasks_for(double ns, int64_t iterations, const Target& target) {
-  if (ns < kForkedNs) return 1;
-  return std::max<int64_t>(1, std::min({target->cores, iterations, int64_t(ns / kTaskNs)}));
+int64_t tasks_for(double ns, double task_ns, int64_t iterations, const Target& target) {
+  return std::max<int64_t>(1, std::min({target->cores, iterations, int64_t(ns / task_ns)}));
 }
 
 int64_t nearest_divisor(int64_t n, double wanted) {
@@ -75,9 +74,10 @@ int64_t SideBySide::units() const {
 double time_apart(std::span<const Branch> branches, const Target& target) {
   double sum = 0;
   for (const Branch& b : branches) {
-    const int64_t tasks = tasks_for(b.ns, b.parts, target);
+    // The other threads are awake, at the best.
+    const int64_t tasks = tasks_for(b.ns, kAwakeTaskNs, b.parts, target);
     const int64_t most = (b.parts + tasks - 1) / tasks;
-    sum += tasks == 1 ? b.ns : double(target->fork_ns) + b.ns * double(most) / double(b.parts);
+    sum += std::min(b.ns, double(target->fork_ns) + b.ns * double(most) / double(b.parts));
   }
   return sum;
 }
@@ -86,7 +86,7 @@ std::optional<SideBySide> side_by_side(std::span<const Branch> branches, const T
   double total = 0;
   for (const Branch& b : branches) total += b.ns;
   const int64_t cores = always ? 2 : target->cores;
-  const int64_t tasks = always ? cores : tasks_for(total, INT64_MAX, target);
+  const int64_t tasks = always ? cores : tasks_for(total, kTaskNs, INT64_MAX, target);
   if (branches.size() < 2 || tasks < 2) return std::nullopt;
   // Those that are one piece first, the longest of them at the front: what can be cut fills the cores up.
   std::vector<size_t> order(branches.size());
