@@ -221,16 +221,37 @@ int64_t count_of(const Facts& f, const std::vector<bool>& row) {
   return count;
 }
 
-}  // namespace
+/// Groups of rows that read the same results of reductions, as the channels of a group norm do; `count`: each
+/// row has its own, or there are too few groups for the cores.
+int64_t groups_of(Schedule& s, const std::vector<BlockRV>& leading, BlockRV last, int64_t count,
+                  const Target& target) {
+  int64_t groups = count;
+  for (BlockRV b : leading) {
+    if (b.id == last.id || !s.get(b)->init || groups == kUnknown) continue;
+    const auto f = facts_of(s, b);
+    const int64_t made = f ? f->instances(true) : kUnknown;
+    groups = made == kUnknown ? count : std::min(groups, made);
+  }
+  const bool all_cores = groups != kUnknown && groups > 1 && groups >= target->cores;
+  return all_cores && count % groups == 0 ? groups : count;
+}
 
-RuleOutcome row_by_row(Draft& draft, const Site& site) {
+/// Below the `outer` first loops a block makes one result.
+bool makes_one_result(Schedule& s, BlockRV b, size_t outer) {
+  const std::vector<LoopRV> loops = s.get_loops(b);
+  const Ref<BlockRealize> r = s.realize(b);
+  for (size_t l = outer; l < loops.size(); ++l)
+    for (size_t i = 0; i < r->iter_values.size(); ++i)
+      if (r->block->iter_vars[i]->kind != IterKind::reduce && !tir::is_one(s.get(loops[l])->extent) &&
+          uses_var(r->iter_values[i], s.get(loops[l])->loop_var.get()))
+        return false;
+  return true;
+}
+
+/// The stages at a loop over rows, or over `groups` of them whose reductions are made once for each.
+RuleOutcome arrange_rows(Draft& draft, const Site& site, const std::vector<BlockRV>& leading,
+                         const std::vector<bool>& row, int64_t count, int64_t groups) {
   Schedule& s = draft.schedule;
-  const std::vector<BlockRV> leading = leading_to(draft, site.block, [](BlockRV) { return true; });
-  if (std::none_of(leading.begin(), leading.end(), [&](BlockRV b) { return bool(s.get(b)->init); }))
-    return RuleOutcome::no_reduction;
-  const auto row = rows_of(s, *site.facts, leading);
-  if (!row) return RuleOutcome::no_rows;
-  const int64_t count = count_of(*site.facts, *row);
   // What does not differ from row to row stays outside and is arranged for itself, as are all stages of one
   // row, whose own loops may be parallel, and what is read elsewhere.
   const Stages stages = stages_of(
@@ -238,10 +259,10 @@ RuleOutcome row_by_row(Draft& draft, const Site& site) {
         const auto f = facts_of(s, b);
         const int64_t made = f ? f->instances(true) : kUnknown;
         const std::vector<BlockRV> readers = s.get_consumers(b);
-        return count != 1 && (count == kUnknown || made == kUnknown || made >= count) &&
+        return count != 1 && (count == kUnknown || made == kUnknown || made >= groups) &&
                std::none_of(readers.begin(), readers.end(), [&](BlockRV r) { return draft.is_scheduled(r); });
       }));
-  const LoopRV rows = fuse_rows(s, stages.last, *row);
+  LoopRV rows = fuse_rows(s, stages.last, row);
   if (rows.id < 0) {
     if (!site.facts->is_reduction()) return RuleOutcome::no_rows;
     for (BlockRV b : stages.blocks) {
@@ -250,8 +271,15 @@ RuleOutcome row_by_row(Draft& draft, const Site& site) {
     }
     return RuleOutcome::applied;
   }
+  const bool grouped = groups != count;
+  if (grouped) rows = s.split(rows, {-1, count / groups})[0];
   const std::vector<BlockRV> inside = place_stages(draft, stages, rows);
   if (inside.size() < 2 && !stages.facts.is_reduction()) return RuleOutcome::no_rows;
+  // Rows of one group may not be neighbours.
+  if (grouped && std::ranges::any_of(leading, [&](BlockRV b) {
+        return b.id != site.block.id && s.get(b)->init && !makes_one_result(s, b, 1);
+      }))
+    return RuleOutcome::no_rows;
   for (BlockRV b : inside) {
     if (draft.schedule.get(b)->init)
       arrange_reduction(draft, b, 1);
@@ -263,6 +291,24 @@ RuleOutcome row_by_row(Draft& draft, const Site& site) {
                      cost::worth_parallel(double(stages.instances) * kStageCost, draft.target);
   if (count != 1 && worth) try_step(draft, "parallel", [&](Schedule& s) { s.parallel(rows); });
   return RuleOutcome::applied;
+}
+
+}  // namespace
+
+RuleOutcome row_by_row(Draft& draft, const Site& site) {
+  Schedule& s = draft.schedule;
+  const std::vector<BlockRV> leading = leading_to(draft, site.block, [](BlockRV) { return true; });
+  if (std::none_of(leading.begin(), leading.end(), [&](BlockRV b) { return bool(s.get(b)->init); }))
+    return RuleOutcome::no_reduction;
+  const auto row = rows_of(s, *site.facts, leading);
+  if (!row) return RuleOutcome::no_rows;
+  const int64_t count = count_of(*site.facts, *row),
+                groups = groups_of(s, leading, site.block, count, draft.target);
+  if (groups != count && attempt(draft, "groups of rows", [&](Draft& d) {
+                           return arrange_rows(d, site, leading, *row, count, groups);
+                         }) == RuleOutcome::applied)
+    return RuleOutcome::applied;
+  return arrange_rows(draft, site, leading, *row, count, count);
 }
 
 }  // namespace tenon::rules

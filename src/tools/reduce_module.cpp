@@ -115,6 +115,7 @@ class Reducer {
       smaller = take_branches() || smaller;
       smaller = free_constants() || smaller;
     }
+    leave_out_functions();
     return best_;
   }
 
@@ -159,6 +160,13 @@ class Reducer {
     best_ = std::move(candidate);
     if (options_.progress) options_.progress(tries_, size);
     return true;
+  }
+  /// Functions that nothing calls any more.
+  void leave_out_functions() {
+    PassContext context;
+    IRModule candidate = run_pass("remove_unused_functions", best_, context);
+    if (candidate.functions().size() < best_.functions().size() && fails_(candidate))
+      best_ = std::move(candidate);
   }
   static Pieces with_result(Pieces p, const Expr& result) {
     p.result = result;

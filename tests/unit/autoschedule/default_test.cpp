@@ -62,6 +62,24 @@ Program image_sums(int64_t c, int64_t h, int64_t w) {
       {1, c}, [&](const Vars& v) { return te::sum(a({v[0], v[1], y->var, x->var}), {y, x}); }, "S");
   return {"image_sums", te::create_prim_func({a, s}), {}};
 }
+/// What remains of each pixel without the sum of its group of channels.
+Program group_sums(int64_t c, int64_t group, int64_t h, int64_t w) {
+  Tensor a = te::placeholder({1, c, h, w}, f32, "A");
+  tir::IterVar k = te::reduce_axis(tir::range(PrimExpr(0), PrimExpr(group)), "k"),
+               y = te::reduce_axis(tir::range(PrimExpr(0), PrimExpr(h)), "y"),
+               x = te::reduce_axis(tir::range(PrimExpr(0), PrimExpr(w)), "x");
+  Tensor s = te::compute(
+      {c / group},
+      [&](const Vars& v) {
+        return te::sum(a({PrimExpr(0), v[0] * PrimExpr(group) + k->var, y->var, x->var}), {k, y, x});
+      },
+      "S");
+  Tensor r = te::compute(
+      {1, c, h, w},
+      [&](const Vars& v) { return a({v[0], v[1], v[2], v[3]}) - s({tir::floordiv(v[1], PrimExpr(group))}); },
+      "R");
+  return {"group_sums", te::create_prim_func({a, r}), {}};
+}
 Program pointwise(int64_t ic, int64_t h, int64_t w, int64_t oc, bool add) {  // a 1 × 1 convolution
   Tensor x = te::placeholder({1, ic, h, w}, f32, "X"), k = te::placeholder({oc, ic, 1, 1}, f32, "K"),
          b = te::placeholder({oc}, f32, "B"), y = te::placeholder({1, oc, h, w}, f32, "Y");
@@ -129,6 +147,8 @@ std::vector<Program> programs() {
                            total(1000),
                            scalar(),
                            image_sums(3, 20, 32),
+                           group_sums(12, 3, 9, 16),
+                           group_sums(16, 2, 6, 5),
                            pointwise(6, 7, 7, 10, true),
                            conv(3, 18, 18, 40, 3, 2, 1),
                            conv(20, 12, 12, 33, 3, 2, 1),
@@ -186,14 +206,22 @@ TEST(DefaultSchedule, HasParallelLoopsAndVectors) {
   }
 }
 
-TEST(DefaultSchedule, RowsOfSumsOverOneImageAreChannels) {
-  const tir::PrimFunc f = default_schedule(image_sums(64, 112, 112).function, target_of({512, 32, 4}));
-  std::vector<int64_t> parallel;
+std::vector<int64_t> parallel_loops(const tir::PrimFunc& f) {
+  std::vector<int64_t> out;
   post_order(f, [&](const ObjectRef& n) {
     const auto* loop = n.as<tir::For>();
-    if (loop && loop->kind == tir::ForKind::parallel) parallel.push_back(*tir::as_int(loop->extent));
+    if (loop && loop->kind == tir::ForKind::parallel) out.push_back(*tir::as_int(loop->extent));
   });
-  EXPECT_EQ(parallel, std::vector<int64_t>{64}) << print(f);
+  return out;
+}
+TEST(DefaultSchedule, RowsOfSumsOverOneImageAreChannels) {
+  const tir::PrimFunc f = default_schedule(image_sums(64, 112, 112).function, target_of({512, 32, 4}));
+  EXPECT_EQ(parallel_loops(f), std::vector<int64_t>{64}) << print(f);
+}
+/// A group is read again while it is in the caches, and summed once.
+TEST(DefaultSchedule, RowsThatShareASumAreOneGroup) {
+  const tir::PrimFunc f = default_schedule(group_sums(128, 4, 56, 56).function, target_of({512, 32, 4}));
+  EXPECT_EQ(parallel_loops(f), std::vector<int64_t>{32}) << print(f);
 }
 
 TEST(DefaultSchedule, AccumulatorsArePrivateAndUnguarded) {
