@@ -427,7 +427,7 @@ EXPLAINED = [
     Explained(("com.microsoft::DynamicQuantizeMatMul",), "differs", r"np.float32\(nan\)", "the range of data with NaN is NaN; ONNX Runtime leaves NaN out", quantises_nan),
     Explained(("MaxPool",), "differs", r"is np\.float\d+\(nan\)", "NaN goes through maxima (docs/numerics.md); the others keep what they compared it with", pools_nan),
     Explained(("MaxPool", "AveragePool", "LpPool"), "differs", r"element \[", "padding SAME counts dilations, as the standard's formula does; the others leave them out when they pad", same_with_dilations),
-    Explained(("MaxPool", "AveragePool", "LpPool"), "refused", r"has shape \[0\] where \[1\] is required", "the number of windows is 0, as the standard rounds it; ONNX Runtime divides towards zero", windows_of_none),
+    Explained(("MaxPool", "AveragePool", "LpPool"), "refused", r"has shape \[[^\]]*\b0\b[^\]]*\] where", "the number of windows is 0, as the standard rounds it; ONNX Runtime divides towards zero", windows_of_none),
     Explained(("MaxPool", "AveragePool", "LpPool", "com.microsoft::NhwcMaxPool", "com.microsoft::QLinearAveragePool"), "differs", r"output \d+: \w+\[[^\]]*\b0\b[^\]]*\], wanted \w+\[", "the number of windows is 0, as the standard rounds it; ONNX Runtime divides towards zero", windows_of_none),
     Explained(("com.microsoft::QLinearSoftmax",), "differs", r"wanted object\[\]", "the softmax of nothing is nothing; ONNX Runtime leaves its result out", of_nothing("QLinearSoftmax")),
     Explained(("MatMul",), "refused", "T0501", "sizes of batches are equal or 1; ONNX Runtime does not look at tensors without elements", of_nothing("MatMul")),

@@ -87,7 +87,8 @@ Values slice_at_run_time(N& n) {
   const Index zero = numbers(n, cut, 0), first = where(backward, zero - 1, zero),
               last = where(backward, extent - 1, extent);
   auto inside = [&](const Index& v) { return max(min(where(less(v, 0), v + extent, v), last), first); };
-  begin = inside(begin), end = inside(end);
+  // Backward, a start in front of the axis is its first element, where Python takes none.
+  begin = max(inside(begin), min(zero, last)), end = inside(end);
   step = require(step, n.op("all", {not_(n, equal(step, 0))}), "a step of Slice is zero");
   const Index sizes = max(zero - floor_div(begin - end, step), 0);
   const Shape out = sizes_of(sizes, "size");

@@ -272,6 +272,13 @@ Values slice(N& n) {
     if (s == 0) n.malformed("a step of Slice is zero");
     s = std::clamp(s, -kLongestStep, kLongestStep);
   }
+  const auto shape = graph::known_shape(n.in(0));
+  for (size_t i = 0; shape && i < axes.size(); ++i) {
+    // Backward, a start in front of the axis is its first element, where Python takes none.
+    const PrimExpr &from = begin[i], size = (*shape)[size_t(axes[i])];
+    const auto known = tir::as_int(from);
+    if (steps[i] < 0 && !(known && *known >= -1)) begin.set(i, simplify(tir::max(from, PrimExpr(0) - size)));
+  }
   return {of_sizes(n, n.op("strided_slice", {n.in(0)},
                            make_attrs<StridedSliceAttrs>(list(axes), begin, end, list(steps))))};
 }

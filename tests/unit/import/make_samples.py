@@ -1472,6 +1472,12 @@ for name, kind, block, zeros in (("half precision, 4 bits", np.float16, 0, False
     contrib("QMoE", *given, constants=[i for i in range(2, len(given)) if given[i] is not None], name=f"QMoE of {name}", k=2, expert_weight_bits=bits, **({"block_size": block} if block else {}),
             expected=[by_reals[0].astype(kind)])
 
+# The standard clamps a start to the axis. The reference evaluator takes nothing, as Python does.
+data = floats(3, 4)
+for given, name in (((1, 2, 3, 4), ""), ((), " of run time")):
+    one("Slice", data, i64(-9, -2), i64(-9, -9), i64(0, 1), i64(-2, -1), constants=given, name="Slice backward from in front of an axis" + name,
+        expected=[data[:1, 2::-1]])
+
 PAGE = pathlib.Path(__file__).resolve().parent / "samples.json"
 PAGE.write_text("[\n" + ",\n".join(json.dumps(c, separators=(",", ":")) for c in cases) + "\n]\n")
 print(f"{len(cases)} cases, {PAGE.stat().st_size} bytes")
