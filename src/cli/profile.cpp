@@ -21,11 +21,11 @@ double milliseconds(std::chrono::steady_clock::duration d) {
 
 RunProfile::RunProfile(Session& session) : session_(session), thread_(gettid()) {
   session_.set_instruction_profile([this](const ProfileEvent& e) {
-    const Time end = std::chrono::steady_clock::now();
-    const auto took = std::chrono::duration_cast<std::chrono::steady_clock::duration>(
-        std::chrono::duration<double, std::milli>(e.ms));
-    instructions_.push_back({std::string(e.function), std::string(e.callee), e.instruction, end - took, end,
-                             session_.memory_used()});
+    const auto clock = [](double ms) {
+      return Time(std::chrono::duration_cast<Time::duration>(std::chrono::duration<double, std::milli>(ms)));
+    };
+    instructions_.push_back({std::string(e.function), std::string(e.callee), e.instruction, clock(e.begin_ms),
+                             clock(e.begin_ms + e.ms), session_.memory_used()});
   });
   session_.set_task_profile([this](Time begin) {
     const Time end = std::chrono::steady_clock::now();

@@ -78,8 +78,10 @@ Type infer_pool(InferContext& ctx, size_t n, Kind kind) {
     const PrimExpr size = (*have)[spatial[i]], stride = w.strides[i];
     const PrimExpr room =
         simplify(size + PrimExpr(w.pads[i] + w.pads[i + n] - (w.size[i] - 1) * w.dilation[i] - 1));
-    // Of a window that does not fit there are no results, unless it lacks more than a stride.
-    if (!ctx.require_not_negative(simplify(room + stride)))
+    // Of a window that does not fit there are no results, unless it lacks so much that their number is below
+    // 0.
+    const PrimExpr most_lacking = a.ceil_mode ? stride * PrimExpr(2) - PrimExpr(1) : stride;
+    if (!ctx.require_not_negative(simplify(room + most_lacking)))
       return ctx.error(
           fmt::format("the window is larger than the padded image {} in spatial axis {}", show(*have), i));
     // Rounded up, a window must still begin inside of the image or the padding before it.

@@ -73,7 +73,7 @@ using ProfileHook = std::function<void(std::string_view name, double ms)>;
 struct ProfileEvent {
   std::string_view function, callee;
   int64_t instruction = 0;
-  double ms = 0;
+  double ms = 0, begin_ms = 0;  ///< how long, and from when on the steady clock
 };
 
 /// Called around every kernel, builtin and packed function: its name, whether it is before, what it gave

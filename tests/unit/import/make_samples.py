@@ -1477,6 +1477,8 @@ data = floats(3, 4)
 for given, name in (((1, 2, 3, 4), ""), ((), " of run time")):
     one("Slice", data, i64(-9, -2), i64(-9, -9), i64(0, 1), i64(-2, -1), constants=given, name="Slice backward from in front of an axis" + name,
         expected=[data[:1, 2::-1]])
+one("AveragePool", floats(1, 2, 2, 3), kernel_shape=[3, 2], dilations=[2, 2], strides=[2, 1], ceil_mode=1, name="AveragePool rounded up to no window",
+    expected=[np.zeros((1, 2, 0, 1), np.float32)])
 
 PAGE = pathlib.Path(__file__).resolve().parent / "samples.json"
 PAGE.write_text("[\n" + ",\n".join(json.dumps(c, separators=(",", ":")) for c in cases) + "\n]\n")
