@@ -508,7 +508,8 @@ void Machine::call_watched(const Step& step) {
   if (!left_out) call(step);
   if (profile)
     profile({f.function->name, step.callee->name,
-             (&step - program->steps.data()) - int64_t(f.function->first_instruction), now_ms() - start, start});
+             (&step - program->steps.data()) - int64_t(f.function->first_instruction), now_ms() - start,
+             start});
   if (instrument && !left_out)
     instrument(step.callee->name, false, step.dst >= 0 ? f.registers[size_t(step.dst)] : Any(), args);
 }
