@@ -12,12 +12,11 @@
 #include <cstring>
 #include <new>
 
+#include "base/task_cost.h"
+
 namespace tenon {
 namespace {
 
-constexpr int64_t kTaskNs = 10'000;  // no thread is woken to do less than this
-constexpr int64_t kAwakeTaskNs =
-    3'000;  // nor, where it spins between two regions, asked to do less than this
 constexpr int64_t kUnknownCostNs = 100;  // per iteration, when the compiler does not say
 constexpr int64_t kSpinUs = 30;          // about what waking a parked thread takes
 constexpr size_t kHeader = 64;

@@ -6,21 +6,21 @@
 #include <limits>
 #include <numeric>
 
+#include "base/task_cost.h"
+
 namespace tenon::cost {
 namespace {
 
-/// As the thread pool decides (runtime/thread_pool.cpp): a thread is woken for so much work, and one that is
-/// awake takes part for less.
-constexpr double kTaskNs = 10'000, kAwakeTaskNs = 3'000;
-/// Of the time apart, at most: estimates are no more exact, and neighbours in time share caches.
+/// Of the time apart, at most: estimates are no more exact, and neighbours in time share caches. Chosen on
+/// the models of docs/cost_model.md, where 0.95 lost on two.
 constexpr double kWorthIt = 0.85;
 /// Units that are tried, for each core; a finer loop is split more evenly and counts more iterations.
 constexpr int64_t kUnitsPerCore[] = {1, 2, 4, 8, 16, 32};
 constexpr int64_t kMostUnits = 4096;
 
-/// Threads that the runtime gives to a loop.
-int64_t tasks_for(double ns, double task_ns, int64_t iterations, const Target& target) {
-  return std::max<int64_t>(1, std::min({target->cores, iterations, int64_t(ns / task_ns)}));
+/// Threads that the runtime gives to a loop, of which each has so much to do at least.
+int64_t tasks_for(double ns, int64_t task_ns, int64_t iterations, const Target& target) {
+  return std::max<int64_t>(1, std::min({target->cores, iterations, int64_t(ns / double(task_ns))}));
 }
 
 int64_t nearest_divisor(int64_t n, double wanted) {
