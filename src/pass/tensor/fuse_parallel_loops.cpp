@@ -13,6 +13,7 @@
 // stands at the same distance from the end of its chain becomes one loop, or each chain a piece of one.
 // Reports what was fused, in a sentence for each program.
 #include <algorithm>
+#include <map>
 #include <mutex>
 #include <set>
 
@@ -331,7 +332,9 @@ static const Option<bool> kAlways("fuse_parallel_loops.always", false,
 static IRModule fuse_parallel_loops(IRModule module, PassContext& context) {
   const Machine machine{context.target.cast<TargetNode>(), context.options.get(kAlways)};
   if (!machine.target || (!machine.always && machine.target->cores < 2)) return module;
-  return tensor_detail::map_bodies(module, [&](const std::string& name, const PrimFunc& f) -> Stmt {
+  std::mutex mutex;  // programs are looked at side by side
+  std::map<std::string, std::string> reports;
+  IRModule out = tensor_detail::map_bodies(module, [&](const std::string& name, const PrimFunc& f) -> Stmt {
     if (!f->attrs.get_or("tir.noalias", Any(true)).as<bool>()) return {};
     auto program = Steps::of(f->body);
     if (!program || program->steps.size() < 2) return {};
@@ -345,12 +348,13 @@ static IRModule fuse_parallel_loops(IRModule module, PassContext& context) {
     if (!plan.fuses()) return {};
     const Rebuilding rebuilding(*program, plan);
     if (context.report) {
-      static std::mutex mutex;
       std::lock_guard lock(mutex);
-      context.report("fuse_parallel_loops", Any(name + ": " + rebuilding.in_words()));
+      reports[name] = rebuilding.in_words();
     }
     return rebuilding.body();
   });
+  for (const auto& [name, words] : reports) context.report("fuse_parallel_loops", Any(name + ": " + words));
+  return out;
 }
 
 const Pass& fuse_parallel_loops_pass = register_pass({
