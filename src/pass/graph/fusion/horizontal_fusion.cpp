@@ -18,6 +18,7 @@
 #include "ir/symbols.h"
 #include "op/op_def.h"
 #include "pass/graph/fusion/group.h"
+#include "pass/graph/fusion/places.h"
 #include "pass/graph/lowering/lower_function.h"
 
 namespace tenon {
@@ -45,22 +46,13 @@ class HorizontalFusion {
     Array<Expr> args;
   };
 
-  /// Where the bindings of one body stand, by their places in the old one.
-  struct Places {
-    explicit Places(size_t count) : moved(count) {}
-    std::unordered_map<const Var*, size_t> of;
-    std::vector<bool> moved;                                  ///< part of a joined kernel
-    std::unordered_map<size_t, std::vector<Binding>> joined;  ///< what stands in the place of its first part
-  };
-
   Expr body(const Expr& e) {
     std::vector<Binding> bindings = bindings_of(e);
     bool changed = false;
     for (Binding& b : bindings) {
       changed |= map_bodies(b, [&](const Expr& x) { return body(x); });
     }
-    Places places(bindings.size());
-    for (size_t i = 0; i < bindings.size(); ++i) places.of[bindings[i]->var.get()] = i;
+    Places places(bindings);
     for (size_t i = 0; i < bindings.size(); ++i) {
       const auto first = places.moved[i] ? std::nullopt : candidate(bindings[i]);
       if (!first) continue;
@@ -73,32 +65,18 @@ class HorizontalFusion {
         if (!next || !structural_equal(next->var->declared, first->var->declared) || !share(*first, *next))
           continue;
         // It could stand where the first does: what it reads is known there.
-        bool ready = true;
-        for_each_use(bindings[k]->value, [&](const VarRef& v) {
-          const auto bound = places.of.find(v.get());
-          ready = ready && (bound == places.of.end() || bound->second < i);
-        });
-        if (!ready) continue;
+        std::vector<size_t> views;  // stay where they are
+        if (!places.known_before(i, bindings[k]->value, views) || !views.empty()) continue;
         members.push_back(k);
         all.push_back(*next);
       }
       if (members.size() < 2) continue;
-      places.joined[i] = join(bindings, members, all);
-      for (size_t k : members) {
-        places.moved[k] = true;
-        places.of[bindings[k]->var.get()] = i;
-      }
+      places.instead_of[i] = join(bindings, members, all);
+      for (size_t k : members) places.take_away(k, i);
       changed = true;
     }
     if (!changed) return e;
-    std::vector<Binding> out;
-    for (size_t i = 0; i < bindings.size(); ++i) {
-      if (const auto made = places.joined.find(i); made != places.joined.end())
-        out.insert(out.end(), made->second.begin(), made->second.end());
-      else if (!places.moved[i])
-        out.push_back(bindings[i]);
-    }
-    return make_body(out, result_of(e));
+    return places.body(result_of(e));
   }
 
   static FusionKind kind_of(const Function& f) {

@@ -25,6 +25,7 @@
 #include "ir/pass.h"
 #include "ir/structural.h"
 #include "ir/tir.h"
+#include "pass/graph/fusion/places.h"
 #include "pass/graph/fusion/programs.h"
 
 namespace tenon {
@@ -36,46 +37,11 @@ namespace {
 constexpr size_t kReach = 64, kMostBranches = 8;
 /// A loop that is worth threads alone is cut in as many parts, as far as is known before it has a schedule.
 constexpr int64_t kParts = 64;
-constexpr int kViewsInARow = 4;
 
 struct Candidate {
   size_t place = 0;
   ProgramCall call;
   cost::Branch work;
-};
-
-/// The bindings of a body while calls of it become groups.
-struct Places {
-  explicit Places(const std::vector<Binding>& bindings) : bindings(bindings), moved(bindings.size()) {
-    for (size_t i = 0; i < bindings.size(); ++i) of[bindings[i]->var.get()] = i;
-  }
-  const std::vector<Binding>& bindings;
-  std::unordered_map<const Var*, size_t> of;
-  std::vector<bool> moved;                            ///< stands elsewhere now
-  std::map<size_t, std::vector<Binding>> instead_of;  ///< what stands in the place of a group's first call
-
-  /// Takes no time and reads only what it is made of.
-  bool is_view(size_t place) const {
-    const Expr value = bindings[place]->value;
-    if (!bindings[place].is<VarBindingNode>()) return false;
-    if (value.is<TupleGetItem>() || value.is<Tuple>()) return true;
-    const auto* call = value.as<Call>();
-    const auto* name = call && !call->args.empty() ? call->args[0].as<ExternFunc>() : nullptr;
-    return name && is_op(value, "call_pure_packed") && name->symbol == "vm.builtin.reshape";
-  }
-  /// What the value reads is known in front of `place`, once the views that are added to `with` stand there.
-  bool known_before(size_t place, const Expr& value, std::vector<size_t>& with, int depth = 0) const {
-    bool known = true;
-    for_each_use(value, [&](const VarRef& v) {
-      const auto at = of.find(v.get());
-      if (!known || at == of.end() || at->second < place) return;
-      if (std::ranges::find(with, at->second) != with.end()) return;
-      known = depth < kViewsInARow && !moved[at->second] && is_view(at->second) &&
-              known_before(place, bindings[at->second]->value, with, depth + 1);
-      if (known) with.push_back(at->second);
-    });
-    return known;
-  }
 };
 
 class BranchParallelizer {
@@ -104,14 +70,7 @@ class BranchParallelizer {
     Places places(bindings);
     for (size_t i = 0; i < bindings.size(); ++i) changed |= !places.moved[i] && join_at(i, places);
     if (!changed) return e;
-    std::vector<Binding> out;
-    for (size_t i = 0; i < bindings.size(); ++i) {
-      if (const auto made = places.instead_of.find(i); made != places.instead_of.end())
-        out.insert(out.end(), made->second.begin(), made->second.end());
-      else if (!places.moved[i])
-        out.push_back(bindings[i]);
-    }
-    return make_body(out, result_of(e));
+    return places.body(result_of(e));
   }
 
   /// The call at the place, and those behind it that could stand there, where that is worth it.
@@ -221,7 +180,7 @@ class BranchParallelizer {
     std::vector<Binding>& out = places.instead_of[place];
     for (size_t v : views) {
       out.push_back(places.bindings[v]);
-      take_away(places, v, place);
+      places.take_away(v, place);
     }
     Array<Expr> args;
     Array<Type> types;
@@ -234,12 +193,8 @@ class BranchParallelizer {
     for (size_t i = 0; i < members.size(); ++i) {
       const VarRef v = places.bindings[members[i].place]->var;
       out.push_back(make<VarBindingNode>(v, with_type(make<TupleGetItem>(whole, int64_t(i)), v->declared)));
-      take_away(places, members[i].place, place);
+      places.take_away(members[i].place, place);
     }
-  }
-  static void take_away(Places& places, size_t from, size_t to) {
-    places.moved[from] = true;
-    places.of[places.bindings[from]->var.get()] = to;
   }
 
   /// The program of all; a tensor that several read is one parameter.
