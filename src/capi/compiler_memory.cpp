@@ -5,25 +5,21 @@
 #include <nlohmann/json.hpp>
 
 #include "capi/compiler_function.h"
+#include "capi/request_model.h"
 #include "ir/walk.h"
-#include "pipeline/compile.h"
-#include "pipeline/dimensions.h"
 #include "pipeline/program_entry.h"
 
 namespace tenon {
 namespace {
 
-using memory_json = nlohmann::ordered_json;
+using json = nlohmann::ordered_json;
 
 AttrMap memory_report(const MemoryRequest& r) {
-  CompileOptions options;
-  static_cast<ModelSettings&>(options) = r;
+  CompileOptions options = options_of<ModelSettings>(r);
   options.dim_bounds = r.dim_bounds;
-  for (const auto& [name, value] : r.dims) options.dim_bounds.erase(name);
-  options.dims = {}, options.bind = {};  // the importer takes them
-  const IRModule module = module_at_stage(with_entry(load_model(r.model, {.dims = r.dims, .bind = r.bind})),
-                                          options, "plan_memory");
-  memory_json functions = memory_json::array();
+  IRModule loaded = load_with_dims(r.model, options);
+  const IRModule module = module_at_stage(with_entry(std::move(loaded)), options, "plan_memory");
+  json functions = json::array();
   int64_t arena = 0, bound = 0, constants = 0;
   std::set<uint64_t> seen;
   for (const auto& [name, object] : module.functions()) {
@@ -47,12 +43,12 @@ AttrMap memory_report(const MemoryRequest& r) {
     arena = std::max(arena, own);
     bound = std::max(bound, least);
   }
-  const memory_json out = {{"arena_bytes", arena},
-                           {"lower_bound_bytes", bound},
-                           {"ratio", bound ? double(arena) / double(bound) : 1.0},
-                           {"constant_bytes", constants},
-                           {"functions", functions}};
-  return {{"json", out.dump()}};
+  const json out = {{"arena_bytes", arena},
+                    {"lower_bound_bytes", bound},
+                    {"ratio", bound ? double(arena) / double(bound) : 1.0},
+                    {"constant_bytes", constants},
+                    {"functions", functions}};
+  return reply_json(out);
 }
 
 const bool memory_registered = [] {
