@@ -104,6 +104,7 @@ static void annotate_buffer_access(State& s, int32_t id, int index, BufferIndexT
 const Define<&Schedule::unsafe_hide_buffer_access, unsafe_hide_buffer_access>
     unsafe_hide_buffer_access_record{
         {.name = "unsafe_hide_buffer_access",
+         .trusts_caller = true,
          .does = "regions vanish from what a block says that it touches, until a later step derives them "
                  "anew; no check sees them",
          .legal = "each region is named once",
@@ -117,6 +118,7 @@ sch.unsafe_hide_buffer_access(d, buffer_index_type="read", indices=[1])
 const Define<&Schedule::annotate_buffer_access, annotate_buffer_access> annotate_buffer_access_record{
     {.name = "annotate_buffer_access",
      .calls = CallOrder::kept,
+     .trusts_caller = true,
      .does = "a region that a block touches is stated by hand",
      .legal = "the region is made of the block's iterators and of sizes, and not provably smaller than what "
               "the block touches",

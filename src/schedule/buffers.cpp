@@ -147,6 +147,7 @@ static void reorder_block_iter_var(State& s, int32_t id, const std::vector<int>&
 const Define<&Schedule::unsafe_set_dtype, unsafe_set_dtype> unsafe_set_dtype_record{
     {.name = "unsafe_set_dtype",
      .reference = "UnsafeSetDType",
+     .trusts_caller = true,
      .does = "a buffer holds another type; values are converted at each access, and a narrower type changes "
              "results",
      .legal = "the program allocates the buffer; floating types become floating types, integers integers",

@@ -44,6 +44,7 @@ struct Primitive {
   std::optional<std::string_view> reference;
   StepKind kind = StepKind::change;
   CallOrder calls = CallOrder::compared;  ///< of changes
+  bool trusts_caller = false;             ///< no check promises that results stay the same
   std::string_view does;                  ///< what it does, in one clause
   std::string_view legal;                 ///< when it is accepted, in a sentence; empty: always
   std::vector<Parameter> parameters;
