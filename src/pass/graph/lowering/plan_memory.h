@@ -28,6 +28,13 @@ struct PlannedMemory {
   std::vector<std::string> in_place;         ///< programs that are called with an output in place of an input
   std::set<int64_t> joined;  ///< concatenations whose parts are written in their place: not called
 };
+/// What to plan with.
+struct PlanOptions {
+  bool arena = true, in_place = true, concat = true, reorder = true;
+  SizeBounds bounds;
+};
+/// In the order of the function's bindings as they stand.
+PlannedMemory plan_function(const Function& function, const IRModule& module, PlanOptions options);
 /// `arena` false: lifetimes only, everything from the pool.
 PlannedMemory plan_function(const Function& function, const IRModule& module, bool arena = true);
 
