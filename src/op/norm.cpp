@@ -348,11 +348,8 @@ const bool norm_registered = [] {
     return parameter_of_axis(ctx, ctx.attrs<BatchNormAttrs>().axis);
   };
   auto add = [](OpName name, const char* doc, FusionKind kind, InferType infer, TensorDef def) {
-    return register_op(std::move(name), doc)
-        .argument("x", "Tensor", "the operand")
-        .infer(std::move(infer))
-        .fusion(kind)
-        .tensor_def(std::move(def));
+    return register_op(std::move(name), doc, kind, std::move(infer), std::move(def))
+        .argument("x", "Tensor", "the operand");
   };
   const auto stages = FusionKind::out_element_wise_fusable;
   add("nn.batch_norm", "(x - mean) / sqrt(variance + epsilon) · gamma + beta, per channel.",

@@ -366,11 +366,8 @@ std::optional<LaidOut> layout_of_transform(LayoutContext& ctx) {
 
 const bool rearrange_registered = [] {
   auto add = [](OpName name, const char* doc, InferType infer, TensorDef def) {
-    return register_op(std::move(name), doc)
-        .argument("x", "Tensor", "the operand")
-        .infer(std::move(infer))
-        .fusion(FusionKind::injective)
-        .tensor_def(std::move(def));
+    return register_op(std::move(name), doc, FusionKind::injective, std::move(infer), std::move(def))
+        .argument("x", "Tensor", "the operand");
   };
   add("strided_slice", "Elements from begin to end by steps, as in Python.", infer_slice, def_slice)
       .attrs<StridedSliceAttrs>();

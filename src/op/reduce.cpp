@@ -351,11 +351,8 @@ std::optional<LaidOut> layout_of_fold(LayoutContext& ctx) {
 
 const bool reduce_registered = [] {
   auto add = [](OpName name, const char* doc, FusionKind kind, InferType infer, TensorDef def) {
-    return register_op(std::move(name), doc)
-        .argument("x", "Tensor", "the operand")
-        .infer(std::move(infer))
-        .fusion(kind)
-        .tensor_def(std::move(def));
+    return register_op(std::move(name), doc, kind, std::move(infer), std::move(def))
+        .argument("x", "Tensor", "the operand");
   };
   for (const Fold& f : folds) {
     const Fold* fold = &f;

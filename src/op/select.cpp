@@ -276,11 +276,8 @@ Tensors def_histogram(const Call& call, const Tensors& in) {
 
 const bool select_registered = [] {
   auto add = [](OpName name, const char* doc, InferType infer, TensorDef def) {
-    return register_op(std::move(name), doc)
-        .argument("x", "Tensor", "the operand")
-        .infer(std::move(infer))
-        .fusion(FusionKind::opaque)
-        .tensor_def(std::move(def));
+    return register_op(std::move(name), doc, FusionKind::opaque, std::move(infer), std::move(def))
+        .argument("x", "Tensor", "the operand");
   };
   add("nonzero",
       "Positions of elements that are not 0, one column each, in order; and how many columns count.",

@@ -142,11 +142,8 @@ namespace {
 
 const bool sort_registered = [] {
   auto add = [](OpName name, const char* doc, InferType infer, TensorDef def) {
-    return register_op(std::move(name), doc)
-        .argument("x", "Tensor", "the operand")
-        .infer(std::move(infer))
-        .fusion(FusionKind::opaque)
-        .tensor_def(std::move(def));
+    return register_op(std::move(name), doc, FusionKind::opaque, std::move(infer), std::move(def))
+        .argument("x", "Tensor", "the operand");
   };
   add(
       "sort", "Elements of an axis in order.", [](InferContext& ctx) { return infer_sort(ctx, false); },
