@@ -145,6 +145,7 @@ class Detector {
         return false;
       }
       if (const auto* c = n.as<Call>()) {
+        if (c->op == "tir.prefetch") return false;  // a hint touches nothing
         const bool range = c->op == "tir.access_ptr";
         if ((c->op == "tir.address_of" || range) && c->args[0].is<BufferLoad>()) {
           // A pointer may be used for anything, one to a range as it says.

@@ -283,11 +283,16 @@ std::vector<Fusion> fusable(const Facts& f) {
   return runs;
 }
 
-bool writes_parameter(const Schedule& s, BlockRV b) {
+bool is_parameter(const Schedule& s, const Buffer& b) {
   const PrimFunc f = s.function();
+  for (auto [p, buffer] : f->buffer_map)
+    if (buffer.same_as(b)) return true;
+  return false;
+}
+
+bool writes_parameter(const Schedule& s, BlockRV b) {
   for (const BufferRegion& w : s.get(b)->writes)
-    for (auto [p, buffer] : f->buffer_map)
-      if (buffer.same_as(w->buffer)) return true;
+    if (is_parameter(s, w->buffer)) return true;
   return false;
 }
 

@@ -40,6 +40,7 @@ std::vector<Fusion> fusable(const Facts& f);
 
 bool uses_var(const PrimExpr& e, const tir::Var* v);
 bool writes_parameter(const Schedule& s, BlockRV b);
+bool is_parameter(const Schedule& s, const tir::Buffer& b);
 /// Every index of the result is an iterator of its own, or 0.
 bool plain_result(const Facts& f);
 /// Position of the epilogue's iterator that reads each dimension of `b` (-1: none), when all its reads of `b`

@@ -167,6 +167,7 @@ struct TileLoops {
   std::vector<LoopRV> tile;  ///< inside a tile: rows, rows2, vectors, lanes
   LoopRV group{-1};          ///< innermost: the steps that an intrinsic takes at once
   std::vector<LoopRV> outer, steps;
+  int last_row = -1;           ///< the iterator of rows whose tiles are the innermost loop; -1: none
   std::vector<LoopRV> around;  ///< the outer ones of whose iterations each makes the copies that it reads
 };
 
@@ -244,7 +245,7 @@ void order_loops(Schedule& s, const TilePlan& p, const Target& target, TileLoops
   auto placed = [&](int i) { return p.pad && p.pad->moves(i); };
   for (int i : p.nest.spatial)
     if (!(rows_last && i == m) && !placed(i)) l.outer.push_back(l.axis[size_t(i)]);
-  if (rows_last && !placed(m)) l.outer.push_back(l.axis[size_t(m)]);
+  if (rows_last && !placed(m)) l.outer.push_back(l.axis[size_t(m)]), l.last_row = m;
   for (int i : sum_order(p)) {
     l.steps.push_back(l.axis[size_t(i)]);
     if (i != p.grouped) continue;
@@ -288,6 +289,32 @@ LoopRV fuse_tasks(Schedule& s, const TilePlan& p, const Target& target, TileLoop
   return all;
 }
 
+/// Hints for weights that the loops walk once run ahead of the sum: they are a part of its innermost step,
+/// because a statement between steps has no place while accumulators are in registers.
+void announce_weights(Schedule& s, const TilePlan& p, const Target& target, const TileLoops& l) {
+  const Access* weights = nullptr;
+  for (const Access& load : p.nest.loads) {
+    if (load.stride[size_t(p.tile.vector)] == 0) continue;
+    if (weights || !is_parameter(s, load.buffer)) return;
+    weights = &load;
+  }
+  LoopRV step{-1};
+  for (LoopRV loop : l.steps)
+    if (const Ref<For> f = s.get(loop); f->kind == ForKind::serial && !is_one(f->extent)) step = loop;
+  if (!weights || step.id < 0) return;
+  // One walk: what comes before the lanes in the order of the loops has a single value.
+  int64_t rows = 1;
+  for (int i : p.nest.spatial) {
+    if (i == p.tile.vector) continue;
+    const int64_t tiles = ceil_div(p.nest.extent[size_t(i)], p.tile.size(i));
+    const bool outside = i < p.tile.vector && i != l.last_row;
+    if (tiles != 1 && (outside || weights->stride[size_t(i)] != 0)) return;
+    rows *= tiles;
+  }
+  if (const int64_t ahead = cost::stream_ahead(p.nest, *weights, p.tile, rows, target); ahead > 0)
+    s.annotate(step, "stream_" + weights->buffer->name, Any(ahead));
+}
+
 /// Padded rows and panels are made just before the tiles that read them.
 void place_copies(Draft& draft, const TilePlan& p, const TileLoops& l, LoopRV tasks) {
   std::vector<BlockRV> copies;
@@ -316,6 +343,7 @@ RuleOutcome tile_recipe(Draft& draft, TilePlan plan) {
   unroll_tile(s, plan, loops);
   const LoopRV tasks = fuse_tasks(s, plan, draft.target, loops);
   place_copies(draft, plan, loops, tasks);
+  if (!plan.pad && plan.panels.id < 0) announce_weights(s, plan, draft.target, loops);
   return RuleOutcome::applied;
 }
 

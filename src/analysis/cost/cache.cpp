@@ -40,6 +40,14 @@ constexpr int64_t kFloatGroupReads = 96, kByteGroupReads = 32;
 constexpr double kFilledReads = 16;  ///< of each element, for a copy whose rows are moved as vectors
 constexpr int64_t kSymbolicExtent = 64, kSymbolicDimension = 1 << 12;
 
+// ---------------------------------------------------------------- hints
+/// Of the second cache; an operand that is smaller is there before its first rows are through.
+constexpr double kStreamShare = 0.5;
+constexpr int64_t kStreamRows = 2;  ///< tiles that read the same part
+/// Of the second cache, for what is on its way beside what is read.
+constexpr double kAheadShare = 0.5;
+constexpr double kStreamedShare = 0.9;  ///< of the operand's elements, that the loops meet
+
 // ---------------------------------------------------------------- padded rows
 constexpr double kMostTwice = 2.2;      ///< rows padded for each row read, at most
 constexpr double kRowsShare = 1.0 / 3;  ///< of the second cache, for a block of padded rows
@@ -151,6 +159,25 @@ std::optional<SumBlocks> sum_blocks(const Nest& nest, const Tile& tile, int grou
       double(nest.write.buffer->dtype.bytes() * out.vector_tiles * tile.width() * tile.row_count);
   out.row_tiles = row_tiles_of(rows, groups, sums, target);
   return out;
+}
+
+int64_t stream_ahead(const Nest& nest, const Access& operand, const Tile& tile, int64_t rows,
+                     const Target& target) {
+  const size_t v = size_t(tile.vector);
+  double size = 1;
+  for (const PrimExpr& d : operand.buffer->shape) size *= double(tir::as_int(d).value_or(0));
+  const double bytes = double(operand.element_bits()) / 8;
+  if (rows < kStreamRows || nest.instances(false) == kUnknown || operand.stride[v] == 0 ||
+      size * bytes < kStreamShare * double(target->l2_bytes) ||
+      elements_met(nest, operand) < kStreamedShare * size)
+    return 0;
+  // A tile that begins inside a panel reads to the end of the next one.
+  const int64_t panel = operand.panel.empty() ? 0 : operand.panel[v];
+  if (panel == 0 && nest.extent[v] > tile.width()) return 0;  // a tile's part lies in pieces
+  int64_t ahead = panel > 0 ? ceil_div(tile.width(), panel) * panel : tile.width();
+  for (int k : nest.reduce)
+    if (operand.stride[size_t(k)] != 0) ahead *= nest.extent[size_t(k)];
+  return double(ahead) * bytes < kAheadShare * double(target->l2_bytes) ? ahead : 0;
 }
 
 bool worth_panels(const Nest& nest, const Access& operand, const Tile& tile, const Target& target) {

@@ -25,6 +25,12 @@ struct SumBlocks {
 std::optional<SumBlocks> sum_blocks(const Nest& nest, const Tile& tile, int grouped, int64_t group,
                                     const Target& target);
 
+/// Elements by which hints run ahead of a tile's sum on the operand along the lanes, which the loops walk
+/// once: those of the next tiles beside it are on their way to the cache while rows read these. `rows`: how
+/// often a tile's part is read. 0: it stays in the cache, or is not read often enough to hide what comes.
+int64_t stream_ahead(const Nest& nest, const Access& operand, const Tile& tile, int64_t rows,
+                     const Target& target);
+
 /// Is an operand, read again by many rows of the tile, worth a copy in panels as wide as the tile?
 bool worth_panels(const Nest& nest, const Access& operand, const Tile& tile, const Target& target);
 /// Is an operand whose lanes lie apart read often enough for a copy in which they are neighbours?

@@ -4,8 +4,10 @@
 //   after:  for p in range(4): T.prefetch(T.address_of(A[i, p * 16]))
 // A region that is announced becomes one hint for each cache line. A loop's annotation "prefetch_A": 2
 // announces, in each iteration, what the one two later reads of A; where there is nothing to announce the
-// annotation becomes "prefetch_refused" with the reason. Needs: buffers with their shapes. Keeps: everything
-// else.
+// annotation becomes "prefetch_refused" with the reason. "stream_A": n says that this loop and those around
+// it read A once from its first element to its last, however often a part is read again meanwhile: each
+// iteration announces its share of A, n elements further on. Needs: buffers with their shapes. Keeps:
+// everything else.
 #include "pass/tensor/lowering.h"
 
 namespace tenon {
@@ -15,6 +17,24 @@ using tensor_detail::imm;
 
 namespace {
 
+constexpr std::string_view kPrefix = "prefetch_", kStream = "stream_", kRefused = "prefetch_refused";
+constexpr int64_t kLineBytes = 64;
+
+bool announces(std::string_view key) {
+  return (key.starts_with(kPrefix) || key.starts_with(kStream)) && key != kRefused;
+}
+
+/// The element of a flat position. A hint is no access, so that it may stand in the last index alone.
+PrimExpr address(const Buffer& b, const PrimExpr& flat) {
+  std::vector<PrimExpr> at(b->shape.size(), tensor_detail::imm(0));
+  at.back() = flat;
+  return call(DataType::handle(), "tir.address_of", {load(b, Array<PrimExpr>(at))});
+}
+
+Stmt hint(const PrimExpr& address) {
+  return make<tir::Evaluate>(call(DataType::void_(), "tir.prefetch", {address}));
+}
+
 Stmt hints(const Prefetch& n) {
   std::vector<VarRef> vars;
   std::vector<PrimExpr> extents;
@@ -22,15 +42,14 @@ Stmt hints(const Prefetch& n) {
   for (size_t d = 0; d < n.bounds.size(); ++d) {
     const DataType t = n.bounds[d]->min.dtype();
     const bool last = d + 1 == n.bounds.size();
-    const int64_t step = last ? std::max<int64_t>(1, 64 / n.buffer->dtype.bytes()) : 1;
+    const int64_t step = last ? std::max<int64_t>(1, kLineBytes / n.buffer->dtype.bytes()) : 1;
     const PrimExpr lines = simplify(ceildiv(n.bounds[d]->extent, PrimExpr::int_imm(step, t)));
     const VarRef v = var("line", t);
     vars.push_back(v);
     extents.push_back(lines);
     at.push_back(simplify(n.bounds[d]->min + PrimExpr(v) * PrimExpr::int_imm(step, t)));
   }
-  Stmt s = make<tir::Evaluate>(call(DataType::void_(), "tir.prefetch",
-                                    {call(DataType::handle(), "tir.address_of", {load(n.buffer, at)})}));
+  Stmt s = hint(call(DataType::handle(), "tir.address_of", {load(n.buffer, at)}));
   for (size_t d = vars.size(); d-- > 0;) {
     if (is_one(extents[d]))
       s = substitute(s, {{vars[d].get(), PrimExpr::int_imm(0, vars[d]->dtype)}});
@@ -40,8 +59,6 @@ Stmt hints(const Prefetch& n) {
   return simplify(s);
 }
 
-constexpr std::string_view kPrefix = "prefetch_", kRefused = "prefetch_refused";
-
 /// Loops that announce what later iterations read get statements that do.
 class Announce : public tensor_detail::Rewriter {
  public:
@@ -50,9 +67,12 @@ class Announce : public tensor_detail::Rewriter {
     if (const auto* n = s.as<Block>())
       for (const IterVar& v : n->iter_vars) analyzer_.bind(v->var, v->dom);
     const auto* n = s.as<For>();
-    if (n) analyzer_.bind(n->loop_var, range(n->min, n->extent));
-    const Stmt r = below(s);
-    return n ? announced(r) : r;
+    if (!n) return below(s);
+    analyzer_.bind(n->loop_var, range(n->min, n->extent));
+    around_.push_back(n);
+    const Stmt r = announced(below(s));
+    around_.pop_back();
+    return r;
   }
   PrimExpr expr(const PrimExpr& e) override { return e; }
 
@@ -64,13 +84,15 @@ class Announce : public tensor_detail::Rewriter {
     std::string refused;
     bool found = false;
     for (const auto& [key, value] : n->annotations) {
-      if (!key.starts_with(kPrefix) || key == kRefused) {
+      if (!announces(key)) {
         kept.set(key, value);
         continue;
       }
       found = true;
-      const std::string why =
-          announce(*n, key.substr(kPrefix.size()), value.try_as<int64_t>().value_or(0), steps);
+      const int64_t ahead = value.try_as<int64_t>().value_or(0);
+      const std::string why = key.starts_with(kStream)
+                                  ? stream(*n, key.substr(kStream.size()), ahead, steps)
+                                  : announce(*n, key.substr(kPrefix.size()), ahead, steps);
       if (!why.empty()) refused += (refused.empty() ? "" : "; ") + why;
     }
     if (!found) return loop;
@@ -113,6 +135,44 @@ class Announce : public tensor_detail::Rewriter {
     return moves ? "" : fmt::format("every iteration reads the same part of '{}'", name);
   }
 
+  /// Why not, or empty.
+  std::string stream(const For& n, const std::string& name, int64_t ahead, Array<Stmt>& steps) {
+    const Buffer b = buffer_read(n.body, name);
+    if (!b) return fmt::format("no iteration reads '{}'", name);
+    if (n.kind == ForKind::vectorized) return "the loop's iterations are lanes of one vector";
+    int64_t size = 1, iterations = 1, share = 0;
+    for (const PrimExpr& d : b->shape) size *= as_int(d).value_or(0);
+    if (size < 1 || !b->strides.empty()) return fmt::format("the size of '{}' is not known", name);
+    PrimExpr begin = tensor_detail::imm(ahead);
+    for (const For* l : around_) {
+      const int64_t extent = as_int(l->extent).value_or(0);
+      if (extent < 1 || !is_zero(l->min)) return "a loop around has a symbolic size";
+      share = (size + iterations * extent - 1) / (iterations * extent);
+      iterations *= extent;
+      if (l != around_.back()) begin = begin + PrimExpr(l->loop_var) * tensor_detail::imm(share);
+    }
+    // The last ones announce the end again.
+    const int64_t last = size - *as_int(n.extent) * share;
+    if (last < 0) return fmt::format("'{}' is smaller than one turn of the loop announces", name);
+    begin = tir::min(begin, tensor_detail::imm(last)) + PrimExpr(n.loop_var) * tensor_detail::imm(share);
+    const int64_t line = std::max<int64_t>(1, kLineBytes / b->dtype.bytes());
+    for (int64_t at = 0; at < share; at += line)
+      steps.push_back(hint(address(b, begin + tensor_detail::imm(at))));
+    return "";
+  }
+  static Buffer buffer_read(const Stmt& body, const std::string& name) {
+    Buffer found;
+    pre_order(body, [&](const ObjectRef& o) {
+      const auto* l = o.as<BufferLoad>();
+      const auto* m = o.as<MatchBufferRegionNode>();
+      if (l && l->buffer->name == name) found = l->buffer;
+      if (m && m->source->buffer->name == name) found = m->source->buffer;
+      return !found && !o.is<BufferNode>();
+    });
+    return found;
+  }
+
+  std::vector<const For*> around_;
   Analyzer analyzer_;
 };
 
@@ -120,8 +180,7 @@ bool has_announcements(const Stmt& s) {
   bool found = false;
   pre_order(s, [&](const ObjectRef& n) {
     if (const auto* l = n.as<For>())
-      for (const auto& [key, value] : l->annotations)
-        found = found || (key.starts_with(kPrefix) && key != kRefused);
+      for (const auto& [key, value] : l->annotations) found = found || announces(key);
     return !found && (n.is<StmtNode>() || n.is<ArrayObj>());
   });
   return found;

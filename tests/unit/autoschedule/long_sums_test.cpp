@@ -3,6 +3,7 @@
 // left alone elsewhere; the same values and, from the trace, the same program.
 #include "../schedule/programs.h"
 #include "autoschedule/default.h"
+#include "ir/pass.h"
 #include "ir/text.h"
 #include "test_targets.h"
 #include "trace_steps.h"
@@ -101,6 +102,37 @@ TEST(LongSums, StayWholeWhereNothingIsReadAgain) {
   EXPECT_FALSE(in_blocks(default_schedule(long_product(1, 8, 32, 96, 32, true).function, t)));   // few rows
   EXPECT_FALSE(in_blocks(default_schedule(long_product(1, 48, 32, 16, 32, true).function, t)));  // it fits
   EXPECT_FALSE(in_blocks(default_schedule(long_product(1, 48, 32, 97, 32, true).function, t)));  // a prime
+}
+
+TEST(Weights, AreAnnouncedWhileRowsReadAPanel) {
+  // Panels of 3 KB, of which the cache holds a few; the last tile of 160 columns is not whole.
+  const Target t = small_cache(512, 32, 24 << 10);
+  for (const int64_t rows : {24, 35}) {
+    for (const int64_t columns : {192, 160}) {
+      const Program p = long_product(1, rows, columns, 24, 32, true);
+      const tir::PrimFunc f = default_schedule(p.function, t);
+      EXPECT_NE(steps_of(f).find("stream_B"), std::string::npos) << steps_of(f);
+      EXPECT_EQ(problems_of(f), "");
+      EXPECT_TRUE(same(run(p.function), run(f))) << print(f);
+      IRModule module = IRModule::create();
+      module.set("main", f);
+      PassContext context;
+      const std::string hinted = print(run_pass("inject_prefetch", module, context));
+      EXPECT_NE(hinted.find("tir.prefetch"), std::string::npos) << hinted;
+      EXPECT_EQ(hinted.find("prefetch_refused"), std::string::npos) << hinted;
+    }
+  }
+}
+
+TEST(Weights, AreNotAnnouncedWhereThatGainsNothing) {
+  auto announced = [](const Program& p, const Target& t) {
+    return steps_of(default_schedule(p.function, t)).find("stream_") != std::string::npos;
+  };
+  const Target t = small_cache(512, 32, 24 << 10);
+  EXPECT_TRUE(announced(long_product(1, 40, 192, 24, 32, true), t));
+  EXPECT_FALSE(announced(long_product(1, 4, 192, 24, 32, true), t));  // rows of one tile
+  EXPECT_FALSE(announced(long_product(1, 40, 64, 24, 32, true), t));  // they stay near
+  EXPECT_FALSE(announced(long_product(1, 40, 192, 24, 0, true), t));  // a tile's rows lie apart
 }
 
 }  // namespace
