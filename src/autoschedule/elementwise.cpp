@@ -66,10 +66,6 @@ int64_t pick_lanes(int64_t size, int64_t lanes) {
   return lanes;
 }
 
-bool is_symbolic(const Facts& f) {
-  return std::find(f.extent.begin(), f.extent.end(), kUnknown) != f.extent.end();
-}
-
 bool worth_parallel(const Facts& f, const Target& target) {
   const int64_t total = f.instances(true);
   return total == kUnknown || cost::worth_parallel(double(total) * f.cost, target);
@@ -168,8 +164,7 @@ RuleOutcome elementwise(Draft& draft, const Site& site) {
   const size_t from = vectors ? contiguous_from(f) : n - 1;
   const int64_t outer = product(f, 0, from), size = product(f, from, n);
   int64_t lanes = vectors ? pick_lanes(size, cost::lanes_for(f, draft.target)) : 1;
-  // LLVM makes vectors of sizes that it knows itself.
-  const int64_t panel = vectors || !is_symbolic(f) ? 0 : panel_along(f, n - 1);
+  const int64_t panel = vectors ? 0 : panel_along(f, n - 1);
   if (panel >= kMinLanes)
     if (const int64_t in_panel = pick_lanes(panel, cost::lanes_for(f, draft.target)); panel % in_panel == 0)
       lanes = in_panel;

@@ -219,21 +219,28 @@ TEST(SymbolicRows, OfWindowsThatOverlapAreTiles) {
 
 TEST(SymbolicRows, OfHeadsSideBySideAreVectors) {
   // Y[r, c]: row r of the sequence, head c // 8; the heads lie across memory.
-  const tir::VarRef heads = tir::var("heads"), sequence = tir::var("sequence");
-  Tensor x = te::placeholder({heads, sequence, 8}, f32, "X");
-  Tensor y = te::compute(
-      {sequence, 32},
-      [&](const Vars& v) {
-        return x({tir::floordiv(v[1], PrimExpr(8)), v[0], tir::floormod(v[1], PrimExpr(8))});
-      },
-      "Y");
-  const Program p{"merged", te::create_prim_func({x, y}), {}};
+  auto merged = [](const PrimExpr& heads, const PrimExpr& sequence) {
+    Tensor x = te::placeholder({heads, sequence, 8}, f32, "X");
+    Tensor y = te::compute(
+        {sequence, 32},
+        [&](const Vars& v) {
+          return x({tir::floordiv(v[1], PrimExpr(8)), v[0], tir::floormod(v[1], PrimExpr(8))});
+        },
+        "Y");
+    return Program{"merged", te::create_prim_func({x, y}), {}};
+  };
+  const Program p = merged(tir::var("heads"), tir::var("sequence"));
   const tir::PrimFunc f = default_schedule(p.function, target_of({512, 32}));
   EXPECT_NE(print(f).find("T.vectorized(8)"), std::string::npos) << print(f);
   for (const int64_t length : {1, 5, 16}) {
     const std::map<std::string, int64_t> sizes{{"heads", 4}, {"sequence", length}};
     ASSERT_TRUE(same(run(p.function, sizes), run(f, sizes))) << length << "\n" << print(f);
   }
+  // Known sizes are vectors as well.
+  const Program known = merged(PrimExpr(4), PrimExpr(5));
+  const tir::PrimFunc g = default_schedule(known.function, target_of({512, 32}));
+  EXPECT_NE(print(g).find("T.vectorized(8)"), std::string::npos) << print(g);
+  EXPECT_TRUE(same(run(known.function), run(g))) << print(g);
 }
 
 }  // namespace
