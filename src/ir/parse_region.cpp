@@ -191,11 +191,13 @@ class Regions {
   void add(List& list, const Buffer& given, const Array<Range>& region) {
     Buffer b = given;
     Array<Range> box;
-    if (auto it = matched_.find(b.get()); it != matched_.end()) {
+    for (auto it = matched_.find(b.get()); it != matched_.end(); it = matched_.find(b.get())) {
       b = it->second->buffer;
       box = it->second->region;
-    } else {
-      if (local_.count(b.get()) || region.size() != b->shape.size()) return;
+    }
+    if (local_.count(b.get())) return;
+    if (b.same_as(given)) {
+      if (region.size() != b->shape.size()) return;
       for (size_t i = 0; i < region.size(); ++i) box.push_back(relaxed(region[i], b->shape[i]));
     }
     auto [it, fresh] = list.regions.emplace(b.get(), box);

@@ -197,6 +197,25 @@ class Module:
 )");
 }
 
+// A part of a buffer that the block makes itself is no region of the block.
+TEST(Script, PartsOfOwnBuffers) {
+  const IRModule m = round_trip(R"(
+@T.prim_func
+def f(A: T.Buffer((8, 4), "float32")):
+    for i in range(8):
+        with T.block("rows"):
+            v = T.axis.spatial(8, i)
+            own = T.alloc_buffer((8, 4), "float32")
+            row = T.match_buffer(own[v, 0:4], (4,), "float32")
+            given = T.match_buffer(A[v, 0:4], (4,), "float32")
+            row[1] = T.float32(1)
+            given[2] = row[1]
+)");
+  const std::string text = print(m);
+  EXPECT_NE(text.find("T.reads()"), text.npos) << text;
+  EXPECT_NE(text.find("T.writes(A[v, 0:4])"), text.npos) << text;
+}
+
 // Older spellings mean the same as the newer ones.
 TEST(Script, OlderSpellings) {
   const IRModule newer = round_trip(R"(
