@@ -1,10 +1,11 @@
 # SPDX-License-Identifier: Apache-2.0
-"""For bench/reference_scripts.py --run: each graph function of a program by the interpreter and compiled, on random inputs.
+"""For bench/reference_scripts.py: programs read twice, or each of their graph functions by the interpreter and compiled.
 
-usage: bench/reference_runs.py FILE…   prints one line of JSON per function: [file, function, outcome]
+usage: bench/reference_runs.py read|run FILE…   prints lines of JSON: [file, function, outcome], with "began" before what may end the process
 
-A function is called when each of its parameters is a tensor, a tuple of tensors or a shape whose symbolic sizes can be
-chosen; the outcome is "equal", "both refuse: …" (an error of the same code from both, such as a size that does not fit) or
+read: as `tenon opt` does, and once more what it printed: "equal", "refused: " and the error, or what is wrong with the second text.
+run: on random inputs. A function is called when each of its parameters is a tensor, a tuple of tensors or a shape whose symbolic sizes can be
+chosen; the outcome is "equal", "both refuse: …" (such as a size that does not fit; with both errors where their codes differ) or
 what differs. `tenon` and NumPy must be importable."""
 import faulthandler
 import json
@@ -13,7 +14,7 @@ import signal
 import sys
 
 SIZES = (4, 3, 5, 2, 6, 7, 8)  # of symbolic sizes, in the order in which they are met
-LIMIT_S = 60
+LIMIT_S = 60  # of processor time, for one program or function
 RTOL, ATOL = 1e-4, 1e-4  # sums in another order
 HALF = 2e-2              # float16 and bfloat16
 
@@ -22,10 +23,48 @@ class NotCalled(Exception):
     """Why a function is not called."""
 
 
-def main(paths):
+def say(path, function, outcome):
+    print(json.dumps([path, function, outcome]), flush=True)
+
+
+def begin(path, function):
+    """From here on LIMIT_S of processor time, also for what calls no Python: it ends the process (SIGPROF)."""
+    say(path, function, "began")
+    signal.setitimer(signal.ITIMER_PROF, LIMIT_S)
+
+
+def first_line(e):
+    return str(e).split("\n")[0]
+
+
+def read(paths):
+    import tenon
+
+    def printed(path):
+        return tenon.get_global_func("compiler.opt")({"model": path})["text"]
+
+    def outcome(path):
+        try:
+            text = printed(path)
+        except tenon.Error as e:
+            return ("refused: " if e.code else "") + first_line(e)
+        again = path.removesuffix(".py") + ".tir"
+        with open(again, "w") as f:
+            f.write(text)
+        try:
+            return "equal" if printed(again) == text else "the second text is another one"
+        except tenon.Error as e:
+            return "printed text is refused: " + first_line(e)
+
+    for path in paths:
+        begin(path, "")
+        say(path, "", outcome(path))
+
+
+def run(paths):
     import numpy as np
     import tenon
-    from tenon import graph
+
     rng = np.random.default_rng(5)
 
     def size_of(d, sizes):
@@ -95,8 +134,8 @@ def main(paths):
         except tenon.Error as e:
             return None, e
 
-    def first_line(e):
-        return re.sub(r"\d+", "N", re.sub(r"`[^`]*`", "`…`", str(e).split("\n")[0]))[:120]
+    def kind_of(e):
+        return re.sub(r"\d+", "N", re.sub(r"`[^`]*`", "`…`", first_line(e)))[:120]
 
     def judge(module, name):
         f = module[name]
@@ -109,39 +148,33 @@ def main(paths):
         entry = module if name == "main" else module.replace(functions={**dict(module.functions.items()), "main": f})
         got, wrong = outcome(lambda: tenon.compile(entry, threads=1)(*parts(args)))
         if refused and wrong:
-            return f"both refuse: {first_line(refused)}"
+            other = "" if refused.code == wrong.code else f", compiled: {kind_of(wrong)}"
+            return f"both refuse: {kind_of(refused)}{other}"
         if refused or wrong:
-            return f"only {'the interpreter' if refused else 'the compiled one'} refuses: {first_line(refused or wrong)}"
+            return f"only {'the interpreter' if refused else 'the compiled one'} refuses: {kind_of(refused or wrong)}"
         return differ(want, got) or "equal"
 
-    def out_of_time(*_):
-        raise TimeoutError
-
-    signal.signal(signal.SIGALRM, out_of_time)
     for path in paths:
         with open(path) as f:
             text = f.read()
+        begin(path, "")
         try:
             module = tenon.transform.infer_types(tenon.parse(text))
             names = [n for n, g in module.functions.items() if g._type_key == "graph.Function"]
         except tenon.Error as e:
-            print(json.dumps([path, "", "not read: " + first_line(e)]), flush=True)
+            say(path, "", "not read: " + kind_of(e))
             continue
         for name in names:
-            print(json.dumps([path, name, "began"]), flush=True)
-            signal.alarm(LIMIT_S)
+            begin(path, name)
             try:
-                said = judge(module, name)
+                outcome_of = judge(module, name)
             except NotCalled as e:
-                said = f"not called: {e}"
-            except TimeoutError:
-                said = f"over {LIMIT_S} seconds"
+                outcome_of = f"not called: {e}"
             except Exception as e:  # what Python itself refuses, such as arguments of another type
-                said = f"{type(e).__name__}: {first_line(e)}"
-            signal.alarm(0)
-            print(json.dumps([path, name, said]), flush=True)
+                outcome_of = f"{type(e).__name__}: {kind_of(e)}"
+            say(path, name, outcome_of)
 
 
 if __name__ == "__main__":
     faulthandler.enable()
-    main(sys.argv[1:])
+    {"read": read, "run": run}[sys.argv[1]](sys.argv[2:])

@@ -13,20 +13,23 @@ when it is refused, one whose decorator switches the reference's own check off (
 Programs of a dialect that Tenon refuses by name are counted apart; how many go outside of a buffer or of a block's
 domain, which Tenon refuses and the reference does not look at, is said beside.
 
---run N: the graph functions of every N-th program that is read, by the interpreter and compiled, on random inputs
-(bench/reference_runs.py; the package must be importable: PYTHONPATH=build/release/python). Programs are taken from the checkout each time; none
-is kept here."""
+--run N: the graph functions of every N-th program that is read, by the interpreter and compiled, on random inputs, which
+needs NumPy. Programs are taken from the checkout each time; none is kept here. TENON is the command in a build with the
+Python package: bench/reference_runs.py reads and runs many programs in one process."""
 import argparse
 import ast
 import builtins
 import collections
 import concurrent.futures
+import io
 import json
 import os
 import pathlib
 import re
+import signal
 import subprocess
 import sys
+import tarfile
 import tempfile
 import textwrap
 
@@ -93,7 +96,8 @@ def programs_of(path, text):
     except SyntaxError:
         return
     lines = text.splitlines()
-    of_passes = {n.name for n in ast.walk(tree) if isinstance(n, ast.FunctionDef) and ".transform." in ast.unparse(n)}
+    of_passes = {n.name for n in ast.walk(tree) if isinstance(n, ast.FunctionDef) and any(
+        isinstance(a, ast.Attribute) and a.attr == "transform" for a in ast.walk(n))}
 
     def walk(node, inside_error):
         for child in ast.iter_child_nodes(node):
@@ -113,57 +117,89 @@ def programs_of(path, text):
             rewrites = isinstance(child, ast.ClassDef) and any(ast.unparse(d).endswith("rewriter") for d in child.decorator_list)
             yield from walk(child, None if wrong and rewrites else wrong)
 
-    def used_by_check(scope, name):
+    checks = {}  # of each scope: calls and with statements that expect an error
+
+    def checks_in(scope):
         body = getattr(scope, "body", [])
-        for statement in body if isinstance(body, list) else []:
-            for n in ast.walk(statement):
-                if isinstance(n, ast.Call) and EXPECTS_ERROR.search(ast.unparse(n.func)):
-                    if any(isinstance(a, ast.Name) and a.id == name for a in n.args):
-                        # A helper that runs a pass checks the error of that pass: the text itself is right.
-                        return None if isinstance(n.func, ast.Name) and n.func.id in of_passes else True
-                if isinstance(n, ast.With) and any(EXPECTS_ERROR.search(ast.unparse(i.context_expr)) for i in n.items):
-                    if any(isinstance(a, ast.Name) and a.id == name for a in ast.walk(n)):
-                        return None  # the error is of a pass: the text itself is right
+        for n in (n for statement in (body if isinstance(body, list) else []) for n in ast.walk(statement)):
+            if isinstance(n, ast.Call) and EXPECTS_ERROR.search(ast.unparse(n.func)):
+                yield n
+            if isinstance(n, ast.With) and any(EXPECTS_ERROR.search(ast.unparse(i.context_expr)) for i in n.items):
+                yield n
+
+    def used_by_check(scope, name):
+        if scope not in checks:
+            checks[scope] = list(checks_in(scope))
+        for n in checks[scope]:
+            if isinstance(n, ast.With):
+                if any(isinstance(a, ast.Name) and a.id == name for a in ast.walk(n)):
+                    return None  # the error is of a pass: the text itself is right
+            elif any(isinstance(a, ast.Name) and a.id == name for a in n.args):
+                # A helper that runs a pass checks the error of that pass: the text itself is right.
+                return None if isinstance(n.func, ast.Name) and n.func.id in of_passes else True
         return False
 
     yield from walk(tree, False)
 
 
 def checkout_programs(checkout, tag):
-    git = ["git", "-C", str(checkout)]
-    listed = subprocess.run(git + ["ls-tree", "-r", "--name-only", tag, "tests/python"], capture_output=True, text=True, check=True)
-    for path in listed.stdout.split("\n"):
-        if path.endswith(".py"):
-            text = subprocess.run(git + ["show", f"{tag}:{path}"], capture_output=True, text=True, check=True).stdout
-            yield from programs_of(path, text)
+    archive = subprocess.run(["git", "-C", str(checkout), "archive", "--format=tar", tag, "tests/python"], stdout=subprocess.PIPE, check=True)
+    with tarfile.open(fileobj=io.BytesIO(archive.stdout)) as files:
+        for member in sorted((m for m in files if m.isfile() and m.name.endswith(".py")), key=lambda m: m.name):
+            yield from programs_of(member.name, files.extractfile(member).read().decode())
 
 
-def opt(tenon, path):
-    try:
-        run = subprocess.run([tenon, "opt", str(path)], capture_output=True, text=True, timeout=60)
-    except subprocess.TimeoutExpired:
-        return None, "over 60 seconds"
-    if run.returncode == 0:
-        return run.stdout, ""
-    first = run.stderr.strip().split("\n")[0]
-    return None, re.sub(r"^\S*?:\d+:\d+: ", "", first) or f"exit code {run.returncode}"
+def package_of(tenon):
+    """The folder of the Python package that was built with a command."""
+    folder = pathlib.Path(tenon).resolve().parent.parent / "python"
+    if not (folder / "tenon").is_dir():
+        sys.exit(f"reference_scripts: there is no Python package in {folder}: build the target tenon_python (Debian: python3-dev)")
+    return folder
 
 
-def judge(tenon, folder, number, source, wrong):
-    """'' when the program is read to a fixed point (or refused, if it is meant to be), else why not."""
-    path = folder / f"{number:05}.py"
-    path.write_text(source + "\n")
-    first, why = opt(tenon, path)
-    if wrong is True:
-        return "" if first is None else "meant to be wrong, and accepted"
-    if first is None:
-        return "" if wrong == EITHER else why
-    again = folder / f"{number:05}.tir"
-    again.write_text(first)
-    second, why = opt(tenon, again)
-    if second is None:
-        return "printed text is refused: " + why
-    return "" if second == first else "the second text is another one"
+class Workers:
+    """Processes of reference_runs.py: [file, function, outcome] of everything that is done with the files."""
+
+    BATCH = 50
+
+    def __init__(self, tenon, jobs):
+        self.jobs = jobs
+        self.environment = dict(os.environ, PYTHONPATH=str(package_of(tenon)))
+
+    def ask(self, do, files):
+        shares = [files[i::self.jobs] for i in range(self.jobs)]
+        with concurrent.futures.ThreadPoolExecutor(self.jobs) as pool:
+            return [said for share in pool.map(lambda share: self.ask_one(do, share), shares) for said in share]
+
+    def ask_one(self, do, left):
+        """One after another; what ends a process is the outcome of what it was at, and the rest of that file is not done."""
+        said = []
+        while left:
+            batch = left[:self.BATCH]
+            worker = [sys.executable, str(pathlib.Path(__file__).with_name("reference_runs.py")), do, *batch]
+            run = subprocess.run(worker, capture_output=True, text=True, env=self.environment)
+            lines = [json.loads(line) for line in run.stdout.splitlines() if line.startswith("[")]
+            if run.returncode and not lines:
+                sys.exit(f"reference_scripts: the worker ends with {run.returncode}: {run.stderr.strip()[-500:]}")
+            said += [line for line in lines if line[2] != "began"]
+            if run.returncode:
+                if lines[-1][2] == "began":
+                    said.append([*lines[-1][:2], ended(run.returncode)])
+                batch = batch[:batch.index(lines[-1][0]) + 1]
+            left = left[len(batch):]
+        return said
+
+
+def ended(code):
+    return "the limit of processor time" if code == -signal.SIGPROF else f"the process ends with {code}"
+
+
+def judge(read, wrong):
+    """'' when a program is read to a fixed point (or refused, if it is meant to be), else why not."""
+    refused = read.startswith("refused: ")
+    if refused and wrong in (True, EITHER) or read == "equal" and wrong is not True:
+        return ""
+    return "meant to be wrong, and accepted" if read == "equal" else read.removeprefix("refused: ")
 
 
 def of_dialect(why):
@@ -176,28 +212,13 @@ def goes_outside(why):
     return "T0336" in why or "T0337" in why
 
 
-def run_functions(folder, numbers):
-    """(file, function, outcome) of each graph function of the programs; a worker that dies takes one function with it."""
-    worker = pathlib.Path(__file__).with_name("reference_runs.py")
-    left, said = [str(folder / f"{n:05}.py") for n in numbers], []
-    while left:
-        run = subprocess.run([sys.executable, str(worker), *left[:50]], capture_output=True, text=True)
-        lines = [json.loads(line) for line in run.stdout.splitlines() if line.startswith("[")]
-        said += [line for line in lines if line[2] != "began"]
-        if run.returncode and lines and lines[-1][2] == "began":
-            said.append([*lines[-1][:2], f"the process ends with {run.returncode}"])
-        seen = lines[-1][0] if run.returncode and lines else left[min(50, len(left)) - 1]
-        left = left[left.index(seen) + 1:]
-    return said
-
-
-def print_runs(said):
-    outcomes = collections.Counter(reason_class(outcome) for _, _, outcome in said)
+def print_runs(runs):
+    outcomes = collections.Counter(reason_class(outcome) for _, _, outcome in runs)
     called = sum(n for o, n in outcomes.items() if not o.startswith("not "))
     print(f"\ncompiled and interpreted: {outcomes['equal']} of {called} functions equal\n")
     for outcome, count in outcomes.most_common():
         print(f"{count:5}  {outcome}")
-    for file, function, outcome in said:
+    for file, function, outcome in runs:
         if not outcome.startswith(("equal", "not ", "both refuse")):
             print(f"{pathlib.Path(file).stem} {function}: {outcome}")
 
@@ -216,15 +237,20 @@ def main():
     parser.add_argument("--run", type=int, default=0, metavar="N", help="call graph functions of every N-th program, interpreted and compiled")
     parser.add_argument("--jobs", type=int, default=os.cpu_count())
     arguments = parser.parse_args()
-    tenon = os.path.realpath(arguments.tenon)
+    workers = Workers(arguments.tenon, arguments.jobs)
     programs = list(checkout_programs(arguments.checkout, arguments.tag))
-    said = []
-    with tempfile.TemporaryDirectory() as temporary, concurrent.futures.ThreadPoolExecutor(arguments.jobs) as pool:
+    runs = []
+    with tempfile.TemporaryDirectory() as temporary:
         folder = arguments.keep or pathlib.Path(temporary)
         folder.mkdir(parents=True, exist_ok=True)
-        results = list(pool.map(lambda p: judge(tenon, folder, p[0], p[1][1], p[1][2]), enumerate(programs)))
+        files = [str(folder / f"{number:05}.py") for number in range(len(programs))]
+        for file, (_, source, _) in zip(files, programs):
+            pathlib.Path(file).write_text(source + "\n")
+        read = {file: outcome for file, _, outcome in workers.ask("read", files)}
+        results = [judge(read[file], wrong) for file, (_, _, wrong) in zip(files, programs)]
         if arguments.run:
-            said = run_functions(folder, [n for n, (p, why) in enumerate(zip(programs, results)) if not why and not p[2]][::arguments.run])
+            right = [file for file, why, (_, _, wrong) in zip(files, results, programs) if not why and not wrong]
+            runs = workers.ask("run", right[::arguments.run])
     reasons = collections.Counter(reason_class(why) for why in results if why)
     good = sum(not why for why in results)
     apart = sum(of_dialect(why) for why in results)
@@ -234,7 +260,7 @@ def main():
     for reason, count in reasons.most_common(60):
         print(f"{count:5}  {reason}")
     if arguments.run:
-        print_runs(said)
+        print_runs(sorted(runs))
     if arguments.show:
         for number, ((place, _, _), why) in enumerate(zip(programs, results)):
             if why and arguments.show in why:
