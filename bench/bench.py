@@ -119,7 +119,7 @@ def compare_times(ours, theirs):
 
 
 def compile_model(tenon, path, artifact, feed, cold, target=()):
-    """The artifact, and what it took to compile, load and hold it."""
+    """What it took to compile the artifact."""
     command = [tenon, "compile", path, "-o", artifact, "--json", "-q", *target, *dims_arguments(path, feed)]
     environment = dict(os.environ, TENON_CACHE=str(cold))
     start = time.perf_counter()
@@ -127,7 +127,11 @@ def compile_model(tenon, path, artifact, feed, cold, target=()):
     seconds = time.perf_counter() - start
     if done.returncode:
         raise Failure(f"tenon compile: exit {done.returncode}: {done.stderr.strip().splitlines()[:1]}")
-    made = json.loads(done.stdout)
+    return {"compile_s": seconds, "compile_rss_bytes": json.loads(done.stdout).get("peak_rss_bytes", 0)}
+
+
+def load_model(tenon, artifact, feed):
+    """What it takes to load and hold the artifact."""
     inputs = []
     for i, (name, value) in enumerate(feed.items()):
         np.save(artifact.with_suffix(f".input{i}.npy"), value)
@@ -137,7 +141,7 @@ def compile_model(tenon, path, artifact, feed, cold, target=()):
     if done.returncode:
         raise Failure(f"tenon bench: exit {done.returncode}: {done.stderr.strip().splitlines()[:1]}")
     facts = json.loads(done.stdout)
-    return {"compile_s": seconds, "compile_rss_bytes": made.get("peak_rss_bytes", 0), **{k: facts[k] for k in ("load_ms", "peak_rss_bytes", "weights_bytes", "arena_bytes")}}
+    return {k: facts[k] for k in ("load_ms", "peak_rss_bytes", "weights_bytes", "arena_bytes")}
 
 
 def bench_model(o, path, contenders, scratch, say):
@@ -153,14 +157,15 @@ def bench_model(o, path, contenders, scratch, say):
         artifacts[label] = o.out / f"{path.stem}.{label}.so"
         with tempfile.TemporaryDirectory() as cold:
             try:
-                facts = compile_model(tenon, path, artifacts[label], feed, pathlib.Path(cold), o.target)
+                facts = {} if o.compiled else compile_model(tenon, path, artifacts[label], feed, pathlib.Path(cold), o.target)
+                record[label] = facts if o.pairs == 0 else facts | load_model(tenon, artifacts[label], feed)
             except Failure as e:
                 record["problems"].append(f"{label}: {e}")
                 say(f"{path.stem:<18} {record['problems'][-1]}")
                 if label == "tenon":
                     return record
-                continue
-        record[label] = facts
+    if o.pairs == 0:
+        return record
     bits = None
     for threads in o.threads:
         row = {"threads": threads, "create_s": {}, "error": {}, "median_ms": {}, "min_ms": {}, "slots": {}}
@@ -257,7 +262,8 @@ def main():
     parser.add_argument("--base", type=pathlib.Path, help="another build's command, timed in the same rounds")
     parser.add_argument("--models", required=True, type=pathlib.Path, help="folder of models")
     parser.add_argument("--out", type=pathlib.Path, default=pathlib.Path("build/bench"), help="artifacts and history.jsonl")
-    parser.add_argument("--pairs", type=int, default=30)
+    parser.add_argument("--pairs", type=int, default=30, help="rounds; 0 only compiles")
+    parser.add_argument("--compiled", action="store_true", help="time the artifacts that a run before left in --out")
     parser.add_argument("--threads", type=lambda text: [int(t) for t in text.split(",")], default=sorted({1, min(2, len(os.sched_getaffinity(0)))}))
     parser.add_argument("--pause", type=float, default=0.01, help="seconds before each slot")
     parser.add_argument("--slot", type=float, default=0.02, help="seconds of each slot; one run at least")
