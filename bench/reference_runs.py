@@ -14,7 +14,7 @@ import signal
 import sys
 
 SIZES = (4, 3, 5, 2, 6, 7, 8)  # of symbolic sizes, in the order in which they are met
-LIMIT_S = 60  # of processor time, for one program or function
+LIMIT_S = 4  # of processor time, for one program or function
 RTOL, ATOL = 1e-4, 1e-4  # sums in another order
 HALF = 2e-2              # float16 and bfloat16
 
@@ -137,8 +137,13 @@ def run(paths):
     def kind_of(e):
         return re.sub(r"\d+", "N", re.sub(r"`[^`]*`", "`…`", first_line(e)))[:120]
 
+    def is_stub(f):
+        return f._type_key == "tir.PrimFunc" and f.body._type_key == "tir.Evaluate" and hasattr(f.body.value, "value")
+
     def judge(module, name):
         f = module[name]
+        if any(is_stub(g) for g in module.functions.values()):
+            raise NotCalled("a program of it is a stub, which writes nothing")
         sizes = {}
         args = [argument(p.type, sizes) for p in f.params]
         def tensors(x):
@@ -147,6 +152,8 @@ def run(paths):
         want, refused = outcome(lambda: tenon.get_global_func("ir.interpret")(module, [tensors(x) for x in args], name))
         entry = module if name == "main" else module.replace(functions={**dict(module.functions.items()), "main": f})
         got, wrong = outcome(lambda: tenon.compile(entry, threads=1)(*parts(args)))
+        if refused and refused.code == "T0350" and "is registered" in str(refused):
+            raise NotCalled("it calls a function that is not registered")
         if refused and wrong:
             other = "" if refused.code == wrong.code else f", compiled: {kind_of(wrong)}"
             return f"both refuse: {kind_of(refused)}{other}"

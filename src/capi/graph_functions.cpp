@@ -165,16 +165,23 @@ Ref<graph::Function> make_function(const Array<graph::VarRef>& params,
                                Ref<graph::MemoryPlan>());
 }
 
-Any interpreted(const ObjectRef& program, const Array<NDArray>& inputs, const std::string& name) {
+/// What a tensor program is given; an input of a graph function may be a tuple, too.
+std::vector<NDArray> tensors_of(const Array<ObjectRef>& inputs) {
+  std::vector<NDArray> out;
+  for (const ObjectRef& input : inputs) out.push_back(Any(input).as<NDArray>());
+  return out;
+}
+
+Any interpreted(const ObjectRef& program, const Array<ObjectRef>& inputs, const std::string& name) {
   if (auto f = program.cast<tir::PrimFuncNode>()) {
-    interpret_prim_func(f, {inputs.begin(), inputs.end()});
+    interpret_prim_func(f, tensors_of(inputs));
     return inputs;
   }
   const auto node = program.cast<IRModuleNode>();
   if (!node) throw Error(ErrorKind::usage, "T0102", "the interpreter runs an IRModule or a PrimFunc");
   const IRModule module(node);
   if (auto f = module.find(name).cast<tir::PrimFuncNode>()) {
-    interpret_prim_func(f, {inputs.begin(), inputs.end()}, module);
+    interpret_prim_func(f, tensors_of(inputs), module);
     return inputs;
   }
   if (!module.find(name).is<graph::Function>())
@@ -203,7 +210,9 @@ const bool graph_functions_registered = [] {
       "tir.rename_all", {"func"}, [](const tir::PrimFunc& f) { return tir::rename_all(f); },
       "a copy whose variables are its own");
   add_function("ir.interpret", {"module", "inputs", {"name", "main"}}, interpreted,
-               "runs a graph function, or a tensor program (whose arguments it fills), by the interpreter");
+               "runs a graph function (on tensors and tuples of them), or a tensor program (whose arguments "
+               "it fills), "
+               "by the interpreter");
   Methods<BuilderObj>()
       .make(
           {}, [] { return make<BuilderObj>(); }, "no bindings")

@@ -91,6 +91,19 @@ class Buffers(unittest.TestCase):
         run(program, [through(memoryview(x).toreadonly()), through(y)])
         self.assertEqual(list(y), [2, 3])
 
+    def test_the_interpreter_takes_tuples_of_tensors(self):
+        module = tenon.parse("""
+@R.function
+def main(x: R.Tensor((2,), "float32"), p: R.Tuple(R.Tensor((2,), "float32"), R.Tensor((1,), "float32"))) -> R.Tensor((2,), "float32"):
+    y = R.multiply(x, p[0])
+    return R.add(y, p[1])
+""")
+        x, y, z = (tenon.NDArray(array.array("f", v)) for v in ([1, 2], [3, 4], [5]))
+        out = tenon.get_global_func("ir.interpret")(module, [x, (y, z)])
+        self.assertEqual(list(memoryview(out)), [8, 13])
+        with self.assertRaisesRegex(tenon.Error, "`inputs`"):
+            tenon.get_global_func("ir.interpret")(module, [x, None])
+
     def test_what_is_no_array(self):
         for bad in [1, "x", object(), [1]]:
             with self.assertRaises(TypeError):
