@@ -28,6 +28,12 @@ bool expect_windows(InferContext& ctx, const Array<int64_t>& strides, const Arra
   return true;
 }
 
+te::Tensor padded_data(const std::vector<te::Tensor>& in, const Shape& before, const Shape& after) {
+  const bool widened = is_widened(in[0].dtype(), in[1].dtype());
+  const te::Tensor x = widened ? cast_to(in[0], f32) : in[0];
+  return pad_with(x, before, after, in.size() > 2 ? in[2](Shape()) : constant(x.dtype(), 0));
+}
+
 Expr with_groups(LayoutContext& ctx, const Expr& weight) {
   Shape dims = *graph::known_shape(weight->type);
   const PrimExpr group = dims.back();
@@ -60,6 +66,11 @@ bool blocks_fit(const Call& call, size_t n) {
   if (b.kernel.group && rank >= 0 && rank != int64_t(n) + 3) return false;
   return b.kernel.out == b.out && (b.kernel.in == 0 || b.kernel.in == b.data) && (b.data == 0 || b.out) &&
          (b.kernel.group == 0 || (b.data != 0 && b.data % b.kernel.group == 0));
+}
+
+bool expect_conv_factors(InferContext& ctx, const TensorType& x, const TensorType& w) {
+  if (is_widened(x.dtype, w.dtype) && ctx.attrs<ConvAttrs>().out_dtype == f32) return true;
+  return ctx.expect_factors(x.dtype, w.dtype);
 }
 
 bool expect_padding_value(InferContext& ctx) {
@@ -97,7 +108,7 @@ Type infer_grouped(InferContext& ctx, size_t n) {
   const auto &x = ctx.tensor(0), &w = ctx.tensor(1);
   if (!ctx.expect_rank(x, "the data", int64_t(n) + 3)) return {};
   if (!ctx.expect_rank(w, "the weight", int64_t(n) + 3)) return {};
-  if (!ctx.expect_factors(x.dtype, w.dtype)) return {};
+  if (!expect_conv_factors(ctx, x, w)) return {};
   const DataType dtype = contraction_type(x.dtype, w.dtype, a.out_dtype);
   auto p = shape_of(x), q = shape_of(w);
   if (!p || !q) return make_type(std::nullopt, int64_t(n) + 3, dtype);
@@ -114,14 +125,14 @@ Type infer_grouped(InferContext& ctx, size_t n) {
 Tensors def_grouped(const Call& call, const Tensors& in, size_t n) {
   const TensorInfo out = output_info(call);
   const ConvShape c = conv_shape(attrs_of<ConvAttrs>(call), n);
-  const te::Tensor &x = in[0], &w = in[1];
+  const te::Tensor& w = in[1];
   const DataType acc = accumulator_type(out.dtype);
   Shape before{PrimExpr(0), PrimExpr(0), PrimExpr(0)}, after = before;
   for (size_t i = 0; i < n; ++i) {
     before.push_back(c.pads[i]);
     after.push_back(c.pads[i + n]);
   }
-  const te::Tensor padded = pad_with(x, before, after, padding_of(in));
+  const te::Tensor padded = padded_data(in, before, after);
   Array<tir::IterVar> ks{te::reduce_axis(tir::range(PrimExpr(0), w.shape()[2]), "rc")};
   for (size_t i = 0; i < n; ++i)
     ks.push_back(te::reduce_axis(tir::range(PrimExpr(0), w.shape()[i + 3]), "r" + spatial_axis_name(n, i)));
@@ -157,7 +168,7 @@ Type infer_conv(InferContext& ctx, size_t n) {
   if (!ctx.expect_rank(x, "the data", rank + (b.data != 0))) return {};
   if (!ctx.expect_rank(w, "the weight", rank + (b.kernel.in != 0) + (b.kernel.out != 0))) return {};
   if (a.groups < 1) return ctx.error(fmt::format("{} groups", a.groups));
-  if (!ctx.expect_factors(x.dtype, w.dtype)) return {};
+  if (!expect_conv_factors(ctx, x, w)) return {};
   const DataType dtype = contraction_type(x.dtype, w.dtype, a.out_dtype);
   auto p = shape_of(x), q = shape_of(w);
   if (!p || !q) return make_type(std::nullopt, rank + (b.out != 0), dtype);
@@ -207,7 +218,7 @@ Tensors def_conv(const Call& call, const Tensors& in, size_t n) {
     after.push_back(c.pads[i + n]);
   }
   if (b.data) before.push_back(PrimExpr(0)), after.push_back(PrimExpr(0));
-  const te::Tensor padded = pad_with(x, before, after, padding_of(in));
+  const te::Tensor padded = padded_data(in, before, after);
   const bool depthwise = is_depthwise(a, x.shape(), w.shape(), b);
   Array<tir::IterVar> ks;
   // In groups, the sum runs over the data's blocks and the channels in one.
@@ -287,7 +298,8 @@ std::optional<ConvSizes> conv_sizes(const LayoutContext& ctx, size_t n) {
   ConvSizes c{.spatial = n, .groups = a.groups, .data = *data};
   if (x.bits == 8 && ctx.dtype == i32) c.dot = ctx.dot_group(x, w, i32);
   if (x == DataType::bfloat16()) c.dot = ctx.dot_group(x, w, f32);
-  if (c.dot == 0 && (w != f32 || x != f32 || call.args.size() != 2)) return std::nullopt;
+  const bool floats = w == f32 && (x == f32 || is_widened(x, w));
+  if (c.dot == 0 && (!floats || call.args.size() != 2)) return std::nullopt;
   c.inputs = tir::as_int((*data)[1]).value_or(0);
   c.outputs = weight->data.shape()[0], c.per_group = weight->data.shape()[1];
   c.depthwise = c.per_group == 1 && c.groups == c.outputs && c.inputs == c.outputs && c.groups > 1;
@@ -440,7 +452,9 @@ const bool conv_registered = [] {
   auto add = [](OpName name, size_t n) {
     register_op(std::move(name), fmt::format("Convolution (cross-correlation) over {} spatial axes.", n))
         .argument("data", "Tensor", "(batch, channels, …)")
-        .argument("weight", "Tensor", "(output channels, input channels / groups, …)")
+        .argument(
+            "weight", "Tensor",
+            "(output channels, input channels / groups, …); float32 beside 16-bit data of a float32 result")
         .argument("padding_value", "Tensor", "a scalar: what the padding holds; 0 without it", true)
         .attrs<ConvAttrs>()
         .infer([n](InferContext& ctx) { return infer_conv(ctx, n); })

@@ -17,10 +17,12 @@ struct ConvShape {
 inline ConvShape conv_shape(const ConvAttrs& a, size_t n) {
   return {per_axis(a.strides, n, 1), paddings(a.padding, n), per_axis(a.dilation, n, 1)};
 }
-/// What the padding of a convolution holds: 0, or the third argument.
-inline PrimExpr padding_of(const std::vector<te::Tensor>& in) {
-  return in.size() > 2 ? in[2](Shape()) : constant(in[0].dtype(), 0);
+/// Data of 16-bit floats meets float32 weights in a float32 sum: it is widened where it is padded.
+inline bool is_widened(DataType data, DataType weight) {
+  return data.is_float() && data.bits == 16 && weight == f32;
 }
+/// The data of a convolution with its padding: 0, or the third argument.
+te::Tensor padded_data(const std::vector<te::Tensor>& in, const Shape& before, const Shape& after);
 /// One sum over data, weight and result where they lie, in any order of axes and with channels in any blocks;
 /// nullopt: windows would be in blocks, or a last block of the result is filled up.
 std::optional<std::vector<te::Tensor>> define_conv_anywhere(const Call& call,

@@ -46,7 +46,7 @@ std::optional<Tensors> define_conv_anywhere(const Call& call, const Tensors& in,
     ks.push_back(te::reduce_axis(tir::range(PrimExpr(0), simplify(kernel.size(letter, w.shape()))),
                                  "r" + spatial_axis_name(n, i)));
   }
-  const te::Tensor padded = pad_with(x, before, after, padding_of(in));
+  const te::Tensor padded = padded_data(in, before, after);
   const PrimExpr per_group = simplify(tir::floordiv(outputs, PrimExpr(a.groups)));
   te::Tensor sum = te::compute(
       out.shape,
@@ -78,7 +78,7 @@ Tensors define_conv_as_product(const Call& call, const Tensors& in, size_t n) {
     before.push_back(PrimExpr(c.pads[i]));
     after.push_back(PrimExpr(c.pads[i + n]));
   }
-  const te::Tensor padded = pad_with(x, before, after, padding_of(in));
+  const te::Tensor padded = padded_data(in, before, after);
   // Rows of the matrix: channel and place in the window. Columns: places of the result.
   PrimExpr window = 1, places = 1;
   for (size_t i = 0; i < n; ++i) {

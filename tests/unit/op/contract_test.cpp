@@ -193,6 +193,28 @@ TEST(Conv, RefusesWhatDoesNotFit) {
   expect_refused("nn.conv2d", {x, random({4, 3, 3, 3})}, conv_attrs({{1, 1, 1}, {}, {}}), {"strides", "3"});
 }
 
+TEST(Conv, DataOf16BitsMeetsFloat32WeightsInAFloat32Sum) {
+  Conv c{{2, 1}, {1, 1, 1, 1}, {1, 1}, 4};
+  auto attrs = [&](DataType out) {
+    return make_attrs<ConvAttrs>([&](ConvAttrs& a) {
+      a = *conv_attrs(c).as<ConvAttrs>();
+      a.out_dtype = out;
+    });
+  };
+  const NDArray w = random({4, 1, 3, 3}, f32, -1, 1, 2);
+  for (DataType type : {DataType::bfloat16(), DataType::float_(16)})
+    for (bool pads : {true, false}) {
+      if (!pads) c.pads = {0, 0, 0, 0};
+      const NDArray x = random({1, 4, 5, 6}, type, -1, 1, 1), y = run("nn.conv2d", {x, w}, attrs(f32));
+      EXPECT_EQ(y.dtype(), f32);
+      expect_all(y, pads ? Dims{1, 4, 3, 6} : Dims{1, 4, 2, 4},
+                 [&](const Index& o) { return conv_at(x, w, c, o); });
+      expect_refused("nn.conv2d", {x, w}, attrs(DataType::void_()), {"float32"});
+      expect_refused("nn.conv2d", {w, random({4, 1, 3, 3}, type)}, attrs(f32), {"float32"});
+      c.pads = {1, 1, 1, 1};
+    }
+}
+
 TEST(Conv, SymbolicSizes) {
   PrimExpr n = tir::var("n"), h = tir::var("h");
   Conv c{{2, 1}, {1, 1, 1, 1}, {1, 1}};

@@ -208,6 +208,37 @@ TEST(ToMixedPrecision, GroupsThatFillNoVectorsStay) {
   }
 }
 
+TEST(ToMixedPrecision, DepthwiseWidensWhatItPads) {
+  // Between two products a depthwise convolution reads 16 bits where it makes a padded copy anyway.
+  for (const int64_t pad : {1, 0}) {
+    Model m;
+    VarRef x = m.param("x", {1, 8, 6, 6});
+    Expr y = m.op("nn.relu", {m.op("nn.conv2d", {x, m.weight({24, 8, 1, 1})})});
+    y = m.op("nn.relu", {m.op("nn.conv2d", {y, m.weight({24, 1, 3, 3}, 3)},
+                              op::make_attrs<op::ConvAttrs>([pad](op::ConvAttrs& a) {
+                                a.groups = 24;
+                                a.padding = {pad, pad, pad, pad};
+                              }))});
+    const IRModule in = m.done(m.op("nn.conv2d", {y, m.weight({8, 24, 1, 1}, 5)}));
+    PassContext context = make_context();
+    context.target = parse_target("llvm -mcpu=znver4");
+    const IRModule out = run_pass("to_mixed_precision", in, context);
+    expect_valid(out);
+    const NDArray image = random_array({1, 8, 6, 6});
+    expect_close(run(in, {image}), run(out, {image}), 0.05);
+    std::vector<DataType> data, weights;
+    for_each_binding(main_of(out)->body, [&](const Binding& b) {
+      if (!op_of(b->value) || op_of(b->value)->name != "nn.conv2d") return;
+      EXPECT_EQ(as_tensor(b->var)->dtype, f32);
+      data.push_back(as_tensor(b->value.as<Call>()->args[0])->dtype);
+      weights.push_back(as_tensor(b->value.as<Call>()->args[1])->dtype);
+    });
+    const DataType low = DataType::bfloat16();
+    EXPECT_EQ(data, (std::vector{low, pad ? low : f32, low}));
+    EXPECT_EQ(weights, (std::vector{low, f32, low}));
+  }
+}
+
 TEST(ToMixedPrecision, Float16OnRequestAndInsideBranches) {
   Model m;
   VarRef x = m.param("x", {3, 4});

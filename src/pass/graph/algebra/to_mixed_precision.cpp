@@ -7,12 +7,13 @@
 //            lv3 = R.cast(lv2, "bfloat16");  lv4 = R.cast(lv3, "float32");  lv5 = R.nn.softmax(lv4)
 //                                                                            # w' = w rounded
 //
-// Contractions take 16 bits, but for groups of channels that fill no vectors (depthwise ones); moves of
-// elements follow when all their operands have changed; sums and normalisations stay in float32. Sums inside
-// a contraction are float32, and so is what element-wise operators make of them within a kernel: values are
-// rounded where one kernel gives them to others; for bfloat16 its sigmoid and erf have a few digits more than
-// that. The types of parameters and results stay. Needs: types; normal form. Keeps: types of all variables;
-// values up to the rounding of 16-bit floats.
+// Contractions take 16 bits, but for groups of channels that fill no vectors (depthwise ones): those read 16
+// bits where they pad their data, and the padded copy widens it. Moves of elements follow when all their
+// operands have changed; sums and normalisations stay in float32. Sums inside a contraction are float32, and
+// so is what element-wise operators make of them within a kernel: values are rounded where one kernel gives
+// them to others; for bfloat16 its sigmoid and erf have a few digits more than that. The types of parameters
+// and results stay. Needs: types; normal form. Keeps: types of all variables; values up to the rounding of
+// 16-bit floats.
 #include "op/body_rewriter.h"
 #include "op/build.h"
 #include "target/target.h"
@@ -28,10 +29,12 @@ class ToMixedPrecision : public BodyRewriter {
     for_each_binding(f.body, [&](const Binding& b) {
       const Expr value = b->value;
       const Op* op = op_of(value);
+      const bool wide =
+          op && (stays_in_kernel(*op) || (stays_wide(*op, *value.as<Call>()) && !widens(*value.as<Call>())));
       for_each_use(value, [&](const VarRef& v) {
         Uses& u = uses_[v.get()];
         ++u.in_bindings;
-        u.wide += op && (stays_in_kernel(*op) || stays_wide(*op, *value.as<Call>()));
+        u.wide += wide;
       });
     });
   }
@@ -49,7 +52,11 @@ class ToMixedPrecision : public BodyRewriter {
     const Call& call = *value.as<Call>();
     const op::Precision precision = precision_of(op::definition(*op));
     const bool always = precision == op::Precision::narrow;
-    if (stays_wide(*op, call)) return value;
+    if (stays_wide(*op, call)) {
+      const Expr form = widens(call) ? known(call.args[0]) : Expr();
+      const ObjectRef attrs = form ? with_wide_result(call.attrs) : ObjectRef();
+      return attrs ? rounded(op::op_call(op->name, {form, call.args[1]}, attrs, call.origin), var) : value;
+    }
     if (op->name == "cast") {  // from 16 bits and back again
       const auto* from = as_tensor(call.args[0]);
       if (from && from->dtype == low_) low_form_[var.get()] = call.args[0];
@@ -115,6 +122,12 @@ class ToMixedPrecision : public BodyRewriter {
     const int64_t in = (*shape)[size_t(sum->weight_in)],
                   out = (*shape)[size_t(sum->weight_out)] / sum->groups;
     return in % lanes_ != 0 || out % lanes_ != 0;
+  }
+  /// A convolution that pads its data: the copy can as well be made of 16 bits, which it widens.
+  static bool widens(const Call& call) {
+    const auto* a = call.attrs.as<op::ConvAttrs>();
+    return a && call.args.size() == 2 &&
+           std::any_of(a->padding.begin(), a->padding.end(), [](int64_t n) { return n > 0; });
   }
   /// All operands have changed, or are constants beside one that has.
   bool follows(const Call& call) const {
