@@ -226,6 +226,9 @@ PassContext context_of(const CompileOptions& o, DiagnosticList& problems,
     context.required.insert("to_mixed_precision");
     context.required.insert("div_to_mul");  // a rounding of float32 is far below that of 16 bits
     context.options.set_text("to_mixed_precision.dtype=" + o.precision, problems);
+    // Products take subnormal operands as 0 anyway, and a check of every rounding costs as much as it does.
+    if (o.precision == "bf16")
+      context.options.set_text("bf16_storage_legalize.drop_subnormals=true", problems);
   }
   for (const std::string& pass : o.require_passes) context.required.insert(pass);
   for (const std::string& pass : o.disable_passes) context.disabled.insert(pass);

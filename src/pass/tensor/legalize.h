@@ -26,7 +26,7 @@ struct NativeConversions {
   bool flushes = false;  ///< the instruction drops subnormals: they go the long way
 };
 IRModule legalize_storage(IRModule module, NarrowTypes narrow, const PassContext& context,
-                          std::optional<NativeConversions> (*native)(const Target& target),
+                          FunctionRef<std::optional<NativeConversions>(const Target& target)> native,
                           const char* needs);
 
 /// The bits of a narrow float as a float32, and a float32 rounded to nearest even as such bits (uint8,

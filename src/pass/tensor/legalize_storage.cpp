@@ -248,7 +248,7 @@ class StorageLegalizer : public Rewriter {
 }  // namespace
 
 IRModule legalize_storage(IRModule module, NarrowTypes narrow, const PassContext& context,
-                          std::optional<NativeConversions> (*native)(const Target& target),
+                          FunctionRef<std::optional<NativeConversions>(const Target& target)> native,
                           const char* needs) {
   return module.map_prim([&](const std::string&, const PrimFunc& func) -> ObjectRef {
     if (!has_narrow(func, narrow)) return {};

@@ -204,6 +204,11 @@ TEST(Legalize, InstructionsStayWhereTheTargetHasThem) {
   const IRModule bits = run_pass("bf16_storage_legalize", m, context);
   EXPECT_EQ(narrow_nodes(bits, DataType::bfloat16()).first, 1u);
   EXPECT_NE(print(bits).find("select_rare"), std::string::npos);
+  PassContext rounded = context;
+  rounded.options.set("bf16_storage_legalize.drop_subnormals", true);
+  const IRModule dropped = run_pass("bf16_storage_legalize", m, rounded);
+  EXPECT_EQ(narrow_nodes(dropped, DataType::bfloat16()).first, 1u);
+  EXPECT_EQ(print(dropped).find("select_rare"), std::string::npos);
   PassContext arm;
   Target target = make<TargetNode>();
   target.edit()->triple = "aarch64-unknown-linux-gnu";
