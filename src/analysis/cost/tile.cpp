@@ -268,6 +268,9 @@ double imbalance(const Nest& n, const Tile& t, const Target& target) {
   return double(ceil_div(tiles, cores) * cores) / double(tiles);
 }
 
+/// Elements of the result from one row of a tile to the next.
+int64_t row_distance(const Nest& n, const Tile& t) { return t.rows < 0 ? 0 : n.write.stride[size_t(t.rows)]; }
+
 }  // namespace
 
 std::vector<Tile> tile_candidates(const Nest& nest, const Target& target, int along) {
@@ -304,10 +307,11 @@ Tile choose_tile(const Nest& nest, const Target& target, int along) {
   Tile best;
   for (Tile t : tile_candidates(nest, target, along)) {
     t.time = tile_time(nest, t, target);
-    // Among equals the larger one reads less often.
-    if (t.time < best.time * kClearlyLess ||
-        (t.time < best.time * kEqual && t.accumulators() > best.accumulators()))
-      best = t;
+    // Among equals the larger one reads less often, and rows that lie together are one stream.
+    const bool larger = t.accumulators() > best.accumulators(),
+               nearer = t.accumulators() == best.accumulators() && t.lanes == best.lanes &&
+                        row_distance(nest, t) < row_distance(nest, best);
+    if (t.time < best.time * kClearlyLess || (t.time < best.time * kEqual && (larger || nearer))) best = t;
   }
   return best;
 }

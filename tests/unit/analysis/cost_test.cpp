@@ -86,6 +86,19 @@ TEST(ChooseTile, WastesLittleAtRaggedEdges) {
     }
 }
 
+TEST(ChooseTile, RowsLieTogetherWhereBothAxesServe) {
+  // C[h, w, n] += A[h, w, k] * B[k, n] of a square image.
+  Nest n;
+  n.extent = {56, 56, 16, 64};
+  n.spatial = {0, 1, 2};
+  n.reduce = {3};
+  n.write = access({56, 56, 16}, {0, 1, 2}, 4);
+  n.loads = {access({56, 56, 64}, {0, 1, 3}, 4), access({64, 16}, {3, 2}, 4)};
+  const Tile c = choose_tile(n, machine());
+  EXPECT_EQ(c.vector, 2);
+  EXPECT_EQ(c.rows, 1);
+}
+
 TEST(ChooseTile, LanesCanBeAskedFor) {
   EXPECT_EQ(choose_tile(product(64, 64, 64), machine(), 0).vector, 0);
   EXPECT_FALSE(choose_tile(product(64, 1, 64), machine(), 1)) << "an axis of one step has no lanes";
