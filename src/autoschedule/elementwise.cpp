@@ -197,6 +197,10 @@ RuleOutcome elementwise(Draft& draft, const Site& site) {
     while (divides(f, head.size()) && known_product(f, head.size() - 1) >= cost::tasks_wanted(draft.target))
       head.pop_back();
   }
+  // A condition on the last loop around short vectors (the edge of a padded image) would be one on digits.
+  if (!symbolic && !chunks && is_short && head.size() > 1 && f.in_value[from - 1] &&
+      known_product(f, from - 1) >= cost::tasks_wanted(draft.target))
+    head.pop_back();
   const LoopRV all = s.fuse(head);
   if (worth_parallel(f, draft.target)) s.parallel(all);
   return RuleOutcome::applied;

@@ -16,7 +16,7 @@ constexpr double kOpaqueCost = 4;    ///< for a block that cannot be read as fac
 constexpr double kAgainCost = 8;     ///< for every read of an element
 constexpr double kSeveralCost = 10;  ///< for each of several readers
 /// More instances of the reader than elements, by this factor: each is read again.
-constexpr double kReadAgain = 2;
+constexpr double kReadAgain = 2, kReadAgainInSum = 1.5;
 constexpr double kSymbolicExtent = 64;  ///< what matters is how often one element is read
 
 double nominal_instances(const Facts& f, bool only_spatial) {
@@ -38,7 +38,8 @@ bool moves_only(const Facts& f) {
 
 /// Does the reader compute `f` again and again through this access, where that costs more than it saves?
 bool costs_again(const Facts& f, const Facts& reader, const Access& l) {
-  bool again = nominal_instances(reader, false) > nominal_instances(f, true) * kReadAgain;
+  bool again = nominal_instances(reader, false) >
+               nominal_instances(f, true) * (reader.is_reduction() ? kReadAgainInSum : kReadAgain);
   bool regular = true;
   for (size_t i = 0; i < l.stride.size(); ++i) {
     again = again || (l.stride[i] == 0 && reader.extent[i] != 1);

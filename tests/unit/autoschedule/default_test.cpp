@@ -224,6 +224,70 @@ TEST(DefaultSchedule, RowsThatShareASumAreOneGroup) {
   EXPECT_EQ(parallel_loops(f), std::vector<int64_t>{32}) << print(f);
 }
 
+/// An image with an edge of zeros; few channels lie together.
+Program padded_image(int64_t h, int64_t w, int64_t c) {
+  Tensor a = te::placeholder({h, w, c}, f32, "A");
+  Tensor p = te::compute(
+      {h + 2, w + 2, c},
+      [&](const Vars& v) {
+        const PrimExpr y = v[0] - 1, x = v[1] - 1;
+        const PrimExpr in =
+            tir::logical_and(tir::logical_and(tir::ge(y, PrimExpr(0)), tir::lt(y, PrimExpr(h))),
+                             tir::logical_and(tir::ge(x, PrimExpr(0)), tir::lt(x, PrimExpr(w))));
+        return tir::if_then_else(in, a({y, x, v[2]}), PrimExpr(0.0));
+      },
+      "pad");
+  return {"padded_image", te::create_prim_func({a, p}), {}};
+}
+TEST(DefaultSchedule, RowsOfAPaddedImageAreTasks) {
+  for (const auto& [h, tasks] :
+       {std::pair<int64_t, int64_t>{62, 64}, {5, 7 * 302}}) {  // few rows are no tasks
+    const Program p = padded_image(h, 300, 4);
+    const tir::PrimFunc f = default_schedule(p.function, target_of({512, 32, 4}));
+    int64_t outer = 0;
+    pre_order(f, [&](const ObjectRef& n) {
+      const auto* loop = n.as<tir::For>();
+      if (loop && outer == 0) outer = *tir::as_int(loop->extent);
+      return true;
+    });
+    EXPECT_EQ(outer, tasks) << print(f);
+    EXPECT_TRUE(same(run(p.function), run(reversed(f)))) << print(f);
+  }
+}
+
+/// A window of 3 × 3 at every second place of a padded plane of 16-bit floats.
+Program halved_plane(int64_t h, int64_t w) {
+  Tensor a = te::placeholder({4, h, w, 16}, DataType::bfloat16(), "A"),
+         k = te::placeholder({4, 3, 3, 16}, f32, "K");
+  Tensor p = te::compute(
+      {4, h + 2, w + 2, 16},
+      [&](const Vars& v) {
+        const PrimExpr y = v[1] - 1, x = v[2] - 1;
+        const PrimExpr in =
+            tir::logical_and(tir::logical_and(tir::ge(y, PrimExpr(0)), tir::lt(y, PrimExpr(h))),
+                             tir::logical_and(tir::ge(x, PrimExpr(0)), tir::lt(x, PrimExpr(w))));
+        return tir::if_then_else(in, tir::cast(f32, a({v[0], y, x, v[3]})), PrimExpr(0.0));
+      },
+      "pad");
+  tir::IterVar y = te::reduce_axis(tir::range(PrimExpr(0), PrimExpr(3)), "y"),
+               x = te::reduce_axis(tir::range(PrimExpr(0), PrimExpr(3)), "x");
+  Tensor d = te::compute(
+      {4, h / 2, w / 2, 16},
+      [&](const Vars& v) {
+        return te::sum(
+            p({v[0], v[1] * 2 + y->var, v[2] * 2 + x->var, v[3]}) * k({v[0], y->var, x->var, v[3]}), {y, x});
+      },
+      "dw");
+  return {"halved_plane", te::create_prim_func({a, k, d}), {}};
+}
+TEST(DefaultSchedule, AnEdgeIsNotAskedForInEveryStepOfASum) {
+  const Program p = halved_plane(28, 28);  // each element is read twice
+  const tir::PrimFunc f = default_schedule(p.function, target_of({512, 32, 1}));
+  EXPECT_NE(print(f).find("T.block(\"pad\")"), std::string::npos) << print(f);
+  EXPECT_TRUE(same(run(p.function), run(reversed(f)))) << print(f);
+  EXPECT_EQ(problems_of(f), "");
+}
+
 TEST(DefaultSchedule, AccumulatorsArePrivateAndUnguarded) {
   tir::PrimFunc f = default_schedule(conv(16, 14, 14, 24, 3, 1, 1).function, target_of({512, 32, 4}));
   bool found = false;
