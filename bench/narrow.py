@@ -8,7 +8,6 @@ u8 · i8 (MatMulInteger) and bf16 (MatMul) with a constant matrix, 512³ to 2048
 measurements of the peak alternate. Times are those of the thread on a core, and both sides the best of all rounds,
 because other work on the machine only adds."""
 import argparse
-import ctypes
 import pathlib
 import subprocess
 import tempfile
@@ -18,10 +17,10 @@ import numpy as np
 import onnx
 from onnx import TensorProto, helper
 
+from peaks import Peaks
 from tenon_session import Session
 
 SHAPES = [(512, 512, 512), (1024, 1024, 1024), (2048, 2048, 2048), (128, 3072, 768), (49, 512, 4608), (3136, 64, 576)]  # rows, columns, sum
-HERE = pathlib.Path(__file__).resolve().parent
 
 
 def model(kind, m, n, k, rng):
@@ -49,12 +48,9 @@ def main():
     rng = np.random.default_rng(1)
     with tempfile.TemporaryDirectory() as folder:
         folder = pathlib.Path(folder)
-        library = folder / "dot_peak.so"
-        subprocess.run(["cc", "-O2", "-shared", "-fPIC", HERE / "dot_peak.c", "-o", library], check=True)
-        peak_of = ctypes.CDLL(str(library)).tenon_bench_dot_gops
-        peak_of.restype, peak_of.argtypes = ctypes.c_double, [ctypes.c_int, ctypes.c_int, ctypes.c_int64]
-        for number, kind in enumerate(["bytes", "bf16"]):
-            if peak_of(number, 1, 1000) == 0:
+        peaks = Peaks(folder)
+        for kind in ["bytes", "bf16"]:
+            if peaks.measure(kind) == 0:
                 print(f"{kind}: this processor lacks the instruction")
                 continue
             for m, n, k in SHAPES:
@@ -72,7 +68,7 @@ def main():
                     start = time.thread_time()
                     session.run()
                     best = min(best, time.thread_time() - start)
-                    peak = max(peak, peak_of(number, 2, 30_000))
+                    peak = peaks.measure(kind)
                 session.close()
                 rate = 2 * m * n * k / best / 1e9
                 shape = f"{m} × {n} × {k}"

@@ -8,7 +8,9 @@
 Of each float model NAME.onnx a QDQ model (static, per channel, from ONNX Runtime's quantiser), a dynamically quantised
 one and a float16 model are written beside it, once. Rows: f32; QDQ; dynamic; bf16 (Tenon: --precision bf16, OpenVINO:
 its precision hint, ONNX Runtime has none); f16 (a float16 model; OpenVINO computes it in its own choice). A time is the
-smallest of all rounds; the error is the root mean square of the difference from ONNX Runtime's f32 outputs, relative to them.
+smallest of all rounds; the error is the root mean square of the difference from ONNX Runtime's f32 outputs, relative to them;
+the share is that of the arithmetic peak of the precision, measured between the rounds: the multiply-adds of the float model's
+convolutions and products over Tenon's time.
 
 `--keep FOLDER` holds what one build of Tenon compiled, the inputs and the errors; `--prepare` makes that and times
 nothing, so that a later call with the same words only runs, on a machine that may be idle for a short while."""
@@ -26,11 +28,14 @@ from onnx import TensorProto, numpy_helper
 
 from bench import Contender, Failure, arrays, package_of
 from inputs import dims_arguments, inputs_of
+from peaks import Peaks
 
 DEFAULT = ["resnet50", "mobilenet_v2"]
 ROUNDS, SLOT_SECONDS, CALIBRATION_SAMPLES = 12, 0.3, 2
 FORMS = ["f32", "qdq", "dynamic", "bf16", "f16"]
 DEFAULT_FORMS = ["f32", "qdq", "bf16", "f16"]
+PEAK_OF = {"f32": "f32", "qdq": "bytes", "dynamic": "bytes", "bf16": "bf16", "f16": "f32"}
+CONTRACTIONS = {"Conv", "ConvTranspose", "Gemm", "MatMul"}
 QDQ_OPSET = 13  # before 13, DequantizeLinear has no axis
 
 
@@ -105,7 +110,8 @@ def error_of(got, want):
 
 class Bench:
     def __init__(self, options, folder):
-        self.o, self.folder, self.contenders = options, folder, {}
+        self.o, self.folder, self.contenders, self.work = options, folder, {}, {}
+        self.peaks = Peaks(folder)
 
     def contender(self, label, mode):
         if (label, mode) not in self.contenders:
@@ -143,14 +149,24 @@ class Bench:
             np.savez(kept, *self.outputs(self.contender("onnxruntime", "spin"), None, model, inputs))
         return arrays(kept)
 
-    def times(self, artifact, path, inputs, modes):
-        """Label → smallest time in ms; the contenders take turns."""
+    def operations(self, name):
+        """Multiplications and additions of the float model's convolutions and products."""
+        if name not in self.work:
+            path = self.o.models / f"{name}.onnx"
+            words = [self.o.tenon, "inspect", path, "--json", "-q", *dims_arguments(path, inputs_of(path))]
+            nodes = json.loads(subprocess.run(words, check=True, capture_output=True).stdout)["nodes"]
+            self.work[name] = sum(node.get("flop") or 0 for node in nodes if node["op"] in CONTRACTIONS)
+        return self.work[name]
+
+    def times(self, form, artifact, path, inputs, modes):
+        """Label → smallest time in ms; the contenders take turns, and the peak has one of its own."""
         running = [(label, self.contender(label, mode)) for label, mode in modes.items()]
         best = {}
         for label, contender in running:
             contender.ask("create", artifact=str(artifact), model=str(path), inputs=str(inputs), threads=self.o.threads)
             best[label] = float("inf")
         for i in range(self.o.rounds):
+            self.peaks.measure(PEAK_OF[form])
             for label, contender in running[i % len(running):] + running[: i % len(running)]:
                 best[label] = min(best[label], contender.ask("slot", seconds=self.o.slot, wake=True)["slot"][1])
         for _, contender in running:
@@ -167,10 +183,13 @@ class Bench:
             return
         if self.o.prepare:
             return
-        best = self.times(artifact, path, inputs, {label: modes[label] for label in errors})
+        best = self.times(form, artifact, path, inputs, {label: modes[label] for label in errors})
         cells = "".join(f"{best[k]:9.2f} {errors[k]:7.2%} " if k in best else f"{'–':>9} {'–':>7} " for k in ("tenon", "onnxruntime", "openvino"))
         peers = [ms for label, ms in best.items() if label != "tenon"]
-        print(f"{name:<16} {form:<7} {cells}{best['tenon'] / min(peers):6.2f}" if peers else f"{name:<16} {form:<7} {cells}", flush=True)
+        ratio = f"{best['tenon'] / min(peers):6.2f}" if peers else f"{'–':>6}"
+        peak = self.peaks.most[PEAK_OF[form]] * self.o.threads
+        share = f"{self.operations(name) / best['tenon'] / 1e6 / peak:6.1%}" if peak else f"{'–':>6}"
+        print(f"{name:<16} {form:<7} {cells}{ratio} {share}", flush=True)
 
 
 def main():
@@ -185,7 +204,7 @@ def main():
     parser.add_argument("--prepare", action="store_true", help="fill that folder and time nothing")
     parser.add_argument("names", nargs="*", default=DEFAULT)
     o = parser.parse_args()
-    print(f"{'network':<16} {'':<7} {'tenon':>9} {'error':>7} {'ORT':>9} {'error':>7} {'OpenVINO':>9} {'error':>7} {'ratio':>6}")
+    print(f"{'network':<16} {'':<7} {'tenon':>9} {'error':>7} {'ORT':>9} {'error':>7} {'OpenVINO':>9} {'error':>7} {'ratio':>6} {'share':>6}")
     with tempfile.TemporaryDirectory() as scratch:
         if o.keep:
             o.keep.mkdir(parents=True, exist_ok=True)
