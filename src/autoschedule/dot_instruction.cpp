@@ -168,13 +168,67 @@ BlockRV lay_out(Draft& draft, BlockRV reduction, const Facts& f, const DotPlan& 
   return copy;
 }
 
+constexpr int64_t kGroupRow = 16;  ///< most neighbours of one row in a vector of groups
+
+/// A copy of the operand of the lanes in panels of groups.
+struct GroupedCopy {
+  BlockRV id = {};           ///< id < 0: there is none
+  int sum = -1, lanes = -1;  ///< its iterators
+  int64_t panel = 0;         ///< the width of a panel
+};
+
+/// The loops of a copy of the operand of the lanes, so that a store is a vector of groups: rows of the
+/// operand are read side by side and shuffled, groups that lie as such in the operand move as they are.
+RuleOutcome schedule_groups(Draft& draft, const GroupedCopy& copy, int64_t group) {
+  const auto [id, sum, lanes, panel] = copy;
+  Schedule& s = draft.schedule;
+  const auto f = facts_of(s, id);
+  if (!f || f->loads.size() != 1 || f->is_reduction()) return RuleOutcome::opaque;
+  const Access& l = f->loads[0];
+  std::vector<LoopRV> loops = s.get_loops(id), outer;
+  const bool rows = l.stride[size_t(lanes)] == 1, groups = l.stride[size_t(sum)] == 1;
+  const int64_t extent = f->extent[size_t(lanes)];
+  int64_t width = kGroupRow;
+  while (width >= kMinLanes && (extent % panel != 0 || panel % width != 0)) width /= 2;
+  // The last row of an odd sum is filled up: a condition for a whole row.
+  const bool whole = !f->in_value[size_t(sum)], taken = rows ? width >= kMinLanes : groups && whole;
+  if (!taken || f->in_value[size_t(lanes)] || f->symbolic(lanes) || f->symbolic(sum) ||
+      f->extent[size_t(sum)] % group != 0)
+    return RuleOutcome::strided_sum;
+  for (size_t i = 0; i < loops.size(); ++i)
+    if (int(i) != sum && int(i) != lanes) outer.push_back(loops[i]);
+  const std::vector<LoopRV> steps = s.split(loops[size_t(sum)], {-1, group});
+  LoopRV vector = steps[1];
+  std::vector<LoopRV> order = outer;
+  if (rows) {
+    const std::vector<LoopRV> parts = s.split(loops[size_t(lanes)], {-1, panel / width, width});
+    order.insert(order.end(), {parts[0], steps[0], parts[1], parts[2], steps[1]});
+    s.reorder(order);
+    vector = s.fuse({parts[2], steps[1]});
+    outer.push_back(parts[0]);
+  } else {
+    order.insert(order.end(), {loops[size_t(lanes)], steps[0], steps[1]});
+    s.reorder(order);
+    outer.push_back(loops[size_t(lanes)]);
+  }
+  s.vectorize(vector);
+  const LoopRV all = s.fuse(outer);
+  if (cost::worth_parallel(double(f->instances(true)) * f->cost, draft.target)) s.parallel(all);
+  draft.set_scheduled(id);
+  return RuleOutcome::applied;
+}
+
 /// The contraction while its operands are prepared.
 struct Operands {
   BlockRV reduction;
   Facts facts;
   DotPlan plan;
   std::vector<BlockRV> copies = {};
+  GroupedCopy grouped = {};
 
+  cost::Grouped grouping(const Access& l) const {
+    return {plan.sum, l.stride[size_t(plan.lanes)] != 0 ? plan.lanes : -1, plan.form.group};
+  }
   /// After a step: the facts of the block as it is now.
   RuleOutcome read(Draft& draft) {
     const auto now = facts_of(draft.schedule, reduction);
@@ -193,7 +247,7 @@ RuleOutcome pad_groups(Draft& draft, Operands& o) {
   const int64_t group = o.plan.form.group;
   if (o.facts.extent[size_t(o.plan.sum)] % group == 0) return RuleOutcome::applied;
   for (const Access& l : o.facts.loads)
-    if (!cost::worth_filling(o.facts, l, o.plan.sum)) return RuleOutcome::copy_costs;
+    if (!cost::worth_filling(o.facts, l, o.grouping(l))) return RuleOutcome::copy_costs;
   std::vector<int64_t> multiples(o.facts.extent.size(), 1);
   multiples[size_t(o.plan.sum)] = group;
   const std::vector<BlockRV> before = draft.schedule.blocks();
@@ -204,16 +258,29 @@ RuleOutcome pad_groups(Draft& draft, Operands& o) {
 }
 
 RuleOutcome copy_in_groups(Draft& draft, Operands& o, int64_t width) {
-  if (!cost::worth_groups(o.facts, o.facts.loads[width > 0 ? o.plan.along : o.plan.shared]))
-    return RuleOutcome::copy_costs;
+  const Access& operand = o.facts.loads[width > 0 ? o.plan.along : o.plan.shared];
+  if (!cost::worth_groups(o.facts, operand, o.grouping(operand))) return RuleOutcome::copy_costs;
+  if (width > 0) {
+    // The copy's iterators are those of the operand: those of the sum first.
+    int at = 0;
+    for (const std::vector<int>* list : {&o.facts.reduce, &o.facts.spatial})
+      for (int i : *list) {
+        if (operand.stride[size_t(i)] == 0) continue;
+        if (i == o.plan.sum) o.grouped.sum = at;
+        if (i == o.plan.lanes) o.grouped.lanes = at;
+        ++at;
+      }
+  }
   o.copies.push_back(lay_out(draft, o.reduction, o.facts, o.plan, width));
+  if (width > 0) o.grouped.id = o.copies.back(), o.grouped.panel = width;
   return o.copies.back().id < 0 ? RuleOutcome::lost_loop : o.read(draft);
 }
 
-/// Panels as wide as the tile, or narrower ones where a single panel would not be whole.
+/// Panels as wide as the tile, or narrower ones where a single panel, or the last one, would not be whole.
 int64_t panel_width(const Tile& tile, int64_t extent) {
   int64_t width = tile.width();
   for (int64_t lanes = tile.lanes; extent < width && lanes >= kMinLanes; lanes /= 2) width = lanes;
+  if (extent % width != 0 && extent % tile.lanes == 0) width = tile.lanes;
   return width;
 }
 
@@ -249,9 +316,12 @@ RuleOutcome dot_instruction(Draft& draft, const Site& site) {
   request.grouped = chosen.fusion.after(o.plan.sum);
   if (const RuleOutcome r = make_tile(draft, request); r != RuleOutcome::applied) return r;
   const std::vector<BlockRV> living = draft.schedule.blocks();
-  for (BlockRV c : o.copies)
-    if (std::find(living.begin(), living.end(), c) != living.end() && !draft.is_scheduled(c))
+  for (BlockRV c : o.copies) {
+    if (std::find(living.begin(), living.end(), c) == living.end() || draft.is_scheduled(c)) continue;
+    auto in_groups = [&](Draft& d) { return schedule_groups(d, o.grouped, o.plan.form.group); };
+    if (c.id != o.grouped.id.id || attempt(draft, "copy in groups", in_groups) != RuleOutcome::applied)
       schedule_copy(draft, c);
+  }
   return RuleOutcome::applied;
 }
 

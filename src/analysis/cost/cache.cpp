@@ -38,6 +38,10 @@ constexpr double kNearReads = 16, kFarReads = 64;
 /// instruction.
 constexpr int64_t kFloatGroupReads = 96, kByteGroupReads = 32;
 constexpr double kFilledReads = 16;  ///< of each element, for a copy whose rows are moved as vectors
+/// The same of rows that become groups as vectors, or of groups that lie as such. Cycles for an element: a
+/// tenth and a half, where float32 takes a sixteenth for each read and pairs of bf16 half of that.
+constexpr int64_t kMovedGroupReads = 24;
+constexpr int64_t kLeastMoved = 4;  ///< elements of a vector
 constexpr int64_t kSymbolicExtent = 64, kSymbolicDimension = 1 << 12;
 
 // ---------------------------------------------------------------- hints
@@ -209,13 +213,15 @@ bool worth_copy(const Nest& nest, const Access& operand, const Tile& tile) {
   });
 }
 
-bool worth_filling(const Nest& nest, const Access& operand, int sum) {
-  if (operand.stride[size_t(sum)] != 1) return worth_groups(nest, operand);
+bool pays_for_groups(int64_t reads) { return reads >= kMovedGroupReads; }
+
+bool worth_filling(const Nest& nest, const Access& operand, const Grouped& as) {
+  if (operand.stride[size_t(as.sum)] != 1) return worth_groups(nest, operand, as);
   const int64_t instances = nest.instances(false);
   return instances != kUnknown && double(instances) >= kFilledReads * elements_met(nest, operand);
 }
 
-bool worth_groups(const Nest& nest, const Access& operand) {
+bool worth_groups(const Nest& nest, const Access& operand, const Grouped& as) {
   const int64_t all = nest.instances(false);
   if (all == kUnknown) return true;
   // Iterators of a window meet the same elements.
@@ -224,7 +230,13 @@ bool worth_groups(const Nest& nest, const Access& operand) {
     held *= std::max<int64_t>(1, tir::as_int(d).value_or(kSymbolicDimension));
   for (size_t i = 0; i < operand.stride.size(); ++i)
     if (operand.stride[i] != 0) met *= nest.extent[i] == kUnknown ? kSymbolicExtent : nest.extent[i];
-  const int64_t reads = nest.write.buffer->dtype.is_float() ? kFloatGroupReads : kByteGroupReads;
+  int64_t reads = nest.write.buffer->dtype.is_float() ? kFloatGroupReads : kByteGroupReads;
+  if (as.lanes >= 0) {
+    const bool rows =
+                   operand.stride[size_t(as.lanes)] == 1 && nest.extent[size_t(as.lanes)] % kLeastMoved == 0,
+               groups = operand.stride[size_t(as.sum)] == 1 && nest.extent[size_t(as.sum)] % as.group == 0;
+    if (rows || groups) reads = std::min(reads, kMovedGroupReads);
+  }
   return all >= reads * std::min(met, held);
 }
 

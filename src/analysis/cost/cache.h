@@ -35,10 +35,19 @@ int64_t stream_ahead(const Nest& nest, const Access& operand, const Tile& tile, 
 bool worth_panels(const Nest& nest, const Access& operand, const Tile& tile, const Target& target);
 /// Is an operand whose lanes lie apart read often enough for a copy in which they are neighbours?
 bool worth_copy(const Nest& nest, const Access& operand, const Tile& tile);
+/// Reads of each element of a product's second operand that pay for a copy in groups whose elements move as
+/// vectors, or groups as they are.
+bool pays_for_groups(int64_t reads);
+/// How a copy in groups sees its operand: the iterators of the sum and the lanes (-1: it has none), and the
+/// size of a group.
+struct Grouped {
+  int sum = -1, lanes = -1;
+  int64_t group = 1;
+};
 /// The same of a copy in groups for a dot instruction.
-bool worth_groups(const Nest& nest, const Access& operand);
-/// The same of one that keeps its order and is only filled up to whole groups along `sum`.
-bool worth_filling(const Nest& nest, const Access& operand, int sum);
+bool worth_groups(const Nest& nest, const Access& operand, const Grouped& as);
+/// The same of one that keeps its order and is only filled up to whole groups along the sum.
+bool worth_filling(const Nest& nest, const Access& operand, const Grouped& as);
 
 /// Padded rows that a window walks, made a block at a time where they are read.
 struct PaddedRows {

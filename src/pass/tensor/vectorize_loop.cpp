@@ -5,8 +5,9 @@
 //           T.store(B, T.Ramp(i * 8, 1, 8), T.load(A, …, predicate=m), predicate=m)
 // Conditions that differ between lanes become predicates of the accesses; an access that is provably inside
 // its buffer is read without one. A loop that cannot become vectors is serial afterwards, with the annotation
-// "vectorize_refused" that says why. Loops of more than 64 iterations are cut into vectors first.
-// Needs: flat buffers. Keeps: every element's value; the iterations are independent by contract.
+// "vectorize_refused" that says why. What lanes store by turns from two or four rows (pairs of two rows) is
+// each row's vector, shuffled. Loops of more than 64 iterations are cut into vectors first. Needs: flat
+// buffers. Keeps: every element's value; the iterations are independent by contract.
 #include <unordered_set>
 
 #include "analysis/lasting.h"
@@ -21,6 +22,7 @@ using tensor_detail::imm;
 namespace {
 
 constexpr int64_t max_lanes = 64;
+constexpr int64_t kLeastRow = 4;  ///< neighbours in a row; fewer are not worth shuffling rows
 
 /// One loop's body, lane by lane. After a refusal the result is not used.
 class Lanes {
@@ -30,6 +32,17 @@ class Lanes {
   }
   std::string refused;
 
+  PrimExpr expr(const PrimExpr& e) {
+    if (!e || !refused.empty() || e.is<IntImm>() || e.is<FloatImm>() || e.is<StringImm>()) return e;
+    if (const auto* v = e.as<Var>()) {
+      auto it = values_.find(v);
+      return it == values_.end() ? e : it->second;
+    }
+    if (auto it = memo_.find(e.get()); it != memo_.end()) return it->second.second;
+    PrimExpr r = node(e);
+    memo_[e.get()] = {e, r};
+    return r;
+  }
   Stmt stmt(const Stmt& s) {
     if (!s || !refused.empty()) return s;
     return match<Stmt>(
@@ -211,18 +224,6 @@ class Lanes {
     const ConstBound range = analyzer_.bound(at);
     const auto n = as_int(size);
     return n && range.min >= 0 && range.max < *n;
-  }
-
-  PrimExpr expr(const PrimExpr& e) {
-    if (!e || !refused.empty() || e.is<IntImm>() || e.is<FloatImm>() || e.is<StringImm>()) return e;
-    if (const auto* v = e.as<Var>()) {
-      auto it = values_.find(v);
-      return it == values_.end() ? e : it->second;
-    }
-    if (auto it = memo_.find(e.get()); it != memo_.end()) return it->second.second;
-    PrimExpr r = node(e);
-    memo_[e.get()] = {e, r};
-    return r;
   }
 
   template <class T>
@@ -455,7 +456,62 @@ class Vectorize : public tensor_detail::Rewriter {
     if (lanes == 1) return substitute(body, {{v.get(), min}});
     Lanes work(v, min, lanes, analyzer_);
     Stmt r = work.stmt(body);
+    if (work.refused.empty())
+      if (const Stmt rows = by_turns(r, v, min, lanes, body)) r = rows;
     return work.refused.empty() ? r : serial(loop, work.refused);
+  }
+
+  /// Lane l of the one store in `body` takes its value from row l % rows, whose own lanes are neighbours: the
+  /// rows as vectors of their own, and those shuffled. Null: lanes are neighbours already, or rows' are not.
+  Stmt by_turns(const Stmt& made, const VarRef& v, const PrimExpr& min, int64_t lanes, const Stmt& body) {
+    const auto* store = body.as<BufferStore>();
+    const auto* whole = made.as<BufferStore>();
+    if (!store || !whole || whole->predicate || !scattered(whole->value)) return Stmt();
+    for (const int64_t rows : {2, 4}) {
+      const int64_t length = lanes / rows;
+      if (lanes % rows || length < kLeastRow) continue;
+      auto of = [&](int64_t n) { return PrimExpr::int_imm(n, v->dtype); };
+      const VarRef i = var(v->name + "_row", v->dtype);
+      analyzer_.bind(i, range(of(0), of(length)));
+      const PrimExpr first = analyzer_.simplify(substitute(store->indices[0], {{v.get(), min}}));
+      std::vector<PrimExpr> parts;
+      for (int64_t q = 0; q < rows; ++q) {
+        const PrimExpr lane = of(q) + of(rows) * PrimExpr(i);
+        auto at = [&](const PrimExpr& e) { return substitute(e, {{v.get(), min + lane}}); };
+        if (!is_zero(analyzer_.simplify(at(store->indices[0]) - first - lane))) break;  // stored side by side
+        Lanes work(i, of(0), length, analyzer_);
+        const PrimExpr part = work.expr(analyzer_.simplify(at(store->value)));
+        if (!work.refused.empty() || part.dtype().lanes != length || scattered(part)) break;
+        parts.push_back(part);
+      }
+      if (int64_t(parts.size()) != rows) continue;
+      const PrimExpr value =
+          rows == 2 ? turns(parts[0], parts[1]) : turns(turns(parts[0], parts[2]), turns(parts[1], parts[3]));
+      return tensor_detail::edited<BufferStore>(made, [&](BufferStore* m) {
+        m->value = value;
+        m->indices = {make<Ramp>(first, of(1), lanes)};
+      });
+    }
+    return Stmt();
+  }
+  /// A load whose lanes are no neighbours.
+  static bool scattered(const PrimExpr& e) {
+    bool found = false;
+    pre_order(e, [&](const ObjectRef& n) {
+      const auto* l = n.as<BufferLoad>();
+      const auto* r = l ? l->indices[0].as<Ramp>() : nullptr;
+      found = found || (l && l->indices[0].dtype().is_vector() && !l->indices[0].is<Broadcast>() &&
+                        !(r && is_one(r->stride)));
+      return !found && !n.is<BufferNode>();
+    });
+    return found;
+  }
+  /// The lanes of two vectors by turns.
+  static PrimExpr turns(const PrimExpr& a, const PrimExpr& b) {
+    const int64_t length = a.dtype().lanes;
+    std::vector<int64_t> order;
+    for (int64_t l = 0; l < 2 * length; ++l) order.push_back(l % 2 * length + l / 2);
+    return make<Shuffle>(Array<PrimExpr>{a, b}, Array<int64_t>(order));
   }
 
   Analyzer analyzer_;

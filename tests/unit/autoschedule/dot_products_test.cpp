@@ -162,6 +162,48 @@ TEST(DotProducts, FoundInEinsumsAndImages) {
   expect_dots(p, vnni(), "dot4.uint8_int8");
 }
 
+/// D[h, i, j] = Σ wide(A[h, i, k]) · wide(B[h, k, j]), where B may lie as B[j, h, k].
+Program heads(int64_t m, int64_t n, int64_t k, DataType type, bool by_columns) {
+  const DataType sum = type.is_float() ? f32 : i32;
+  Tensor a = te::placeholder({2, m, k}, type, "A"),
+         b = te::placeholder(by_columns ? Array<PrimExpr>{n, 2, k} : Array<PrimExpr>{2, k, n}, type, "B");
+  tir::IterVar r = te::reduce_axis(tir::range(PrimExpr(0), PrimExpr(k)), "k");
+  Tensor c = te::compute(
+      {2, m, n},
+      [&](const Vars& v) {
+        const PrimExpr at_b = by_columns ? b({v[2], v[0], r->var}) : b({v[0], r->var, v[2]});
+        return te::sum(tir::cast(sum, a({v[0], v[1], r->var})) * tir::cast(sum, at_b), {r});
+      },
+      "C");
+  return {by_columns ? "heads by columns" : "heads", te::create_prim_func({a, b, c}), {}};
+}
+
+TEST(DotProducts, OperandsMoveIntoGroupsAsVectors) {
+  // Rows by turns, the last one of an odd sum filled up; groups as they lie, with a last panel that is not
+  // whole.
+  for (const DataType type : {bf16, i8}) {
+    for (const Program& p :
+         {heads(26, 32, 21, type, false), heads(25, 48, 12, type, false), heads(27, 19, 16, type, true)}) {
+      const tir::PrimFunc f = default_schedule(p.function, vnni());
+      ASSERT_NE(script_of(f).find("tensorize"), std::string::npos) << p.name << script_of(f);
+      EXPECT_EQ(problems_of(f), "") << p.name;
+      EXPECT_TRUE(same(run(p.function), run(f))) << p.name << "\n" << print(f);
+      IRModule m = IRModule::create();
+      m.set("main", f);
+      PassContext context;
+      for (std::string_view pass :
+           {"lower_block_init", "plan_buffer_allocation", "convert_blocks_to_opaque", "lower_match_buffer",
+            "compact_buffer_allocation", "lower_opaque_block", "flatten_buffer", "vectorize_loop"})
+        m = run_pass(pass, m, context);
+      const std::string text = print(m);
+      EXPECT_EQ(text.find("T.Shuffle") != std::string::npos, p.name == "heads") << p.name << "\n" << text;
+      EXPECT_TRUE(same(run(p.function), run(m.functions().at("main").cast<tir::PrimFuncNode>())))
+          << p.name << "\n"
+          << text;
+    }
+  }
+}
+
 TEST(DotProducts, SeenInTheAssembly) {
   // Compiled for a fixed record, so this holds on every machine.
   EXPECT_NE(assembly(einsum(), vnni()).find("vpdpbusd"), std::string::npos);
