@@ -6,8 +6,9 @@
 //
 // Needs: types inferred, dead code gone. Keeps: normal form, the value of every variable that is left, order
 // of impure calls. A group that only widens its value at its end leaves that to the one kernel that reads it
-// element by element: bytes pass through memory as bytes. Works inside branches and loop bodies; what
-// surrounds an If or While fuses across it. Reports why (explain_fusion).
+// element by element: bytes pass through memory as bytes. What moves the second operand of a product joins
+// the product where its kernel lays that operand out anew for a dot instruction. Works inside branches and
+// loop bodies; what surrounds an If or While fuses across it. Reports why (explain_fusion).
 #include "pass/graph/fusion/fusion.h"
 
 #include <algorithm>
@@ -133,6 +134,7 @@ static const Option<int64_t> kFuseMaxArguments("fuse_ops.max_arguments", graph::
 
 static IRModule fuse_ops(IRModule module, PassContext& context) {
   graph::FusionLimits limits;
+  limits.target = context.target.cast<TargetNode>();
   limits.max_depth = int(context.options.get(kFuseMaxDepth));
   limits.max_arguments = int(context.options.get(kFuseMaxArguments));
   return graph::Fuser(std::move(module), context, limits).run();

@@ -8,12 +8,14 @@
 #include <algorithm>
 #include <utility>
 
+#include "analysis/cost/cache.h"
 #include "ir/bodies.h"
 #include "ir/structural.h"
 #include "ir/text.h"
 #include "op/op_def.h"
 #include "pass/graph/fusion/group.h"
 #include "pass/graph/lowering/lower_function.h"
+#include "schedule/dot_intrin.h"
 
 namespace tenon::graph {
 namespace {
@@ -150,6 +152,7 @@ class Grouper {
     // Contractions take their element-wise tails first, then injective chains join, then what makes a tuple.
     for (const int phase : {0, 1, 2})
       for (int i = 0; i < int(g_.nodes.size()); ++i) step(i, phase);
+    for (int i = 0; i < int(g_.nodes.size()); ++i) join_operand(i);
     std::vector<int> out(g_.nodes.size());
     for (size_t i = 0; i < out.size(); ++i) out[i] = groups_[find(int(i))].last;
     return out;
@@ -198,6 +201,40 @@ class Grouper {
       if (phase == 1) try_fuse(i, sink, [](FusionKind k, bool) { return k <= FusionKind::injective; });
     }
     // A reduction ends its group: what follows reads values that are complete only at its end.
+  }
+
+  /// The second operand of a product of values that are no constants, in pairs or fours of the sum for a dot
+  /// instruction, is a copy that the kernel makes: what only moves elements to it is a part of that copy.
+  void join_operand(int i) {
+    const FusionGraph::Node& node = g_.nodes[i];
+    if (kind(i) > FusionKind::injective || node.external || node.consumers.size() != 1) return;
+    const int to = node.consumers[0].to;
+    const Op* op = op_of(g_.bindings[to]->value);
+    if (!op || op->name != "matmul" || g_.nodes[to].kind != FusionKind::out_element_wise_fusable) return;
+    const auto& call = *g_.bindings[to]->value.as<Call>();
+    const auto *x = as_tensor(call.args[0]), *y = as_tensor(call.args[1]),
+               *out = as_tensor(g_.bindings[to]->var->declared);
+    if (call.args[1].get() != g_.bindings[i]->var.get() || !x || !y || !out || x->ndim < 3) return;
+    const auto rows = static_shape(call.args[0]->type), matrix = static_shape(call.args[1]->type);
+    if (!rows || !matrix || !cost::pays_for_groups((*rows)[rows->size() - 2]) ||
+        matrix->back() < kLeastColumns)
+      return;
+    if (!limits_.target || !dot_form(limits_.target, x->dtype, y->dtype, out->dtype)) return;
+    if (reads(i, call.args[0].get())) return;  // a matrix by its own transpose
+    try_fuse(i, to, [](FusionKind k, bool is_sink) {
+      return k <= FusionKind::injective || (is_sink && k == FusionKind::out_element_wise_fusable);
+    });
+  }
+
+  static constexpr int64_t kLeastColumns = 16;
+  bool reads(int i, const Object* value) {
+    const auto it = members_.find(find(i));
+    const std::vector<int> alone{i};
+    return std::ranges::any_of(it == members_.end() ? alone : it->second, [&](int m) {
+      const FusionGraph::Node& n = g_.nodes[m];
+      return std::ranges::find(n.outside, value) != n.outside.end() ||
+             std::ranges::any_of(n.inside, [&](int p) { return g_.bindings[p]->var.get() == value; });
+    });
   }
 
   /// Joins every group on the paths from `from` to `sink` when `allowed` and the limits agree.

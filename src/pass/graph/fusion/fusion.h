@@ -2,12 +2,14 @@
 // Which operator calls become one kernel: groups by post-dominators over the dataflow of one body.
 #pragma once
 #include "ir/op.h"
+#include "target/target.h"
 
 namespace tenon::graph {
 
 struct FusionLimits {
   int max_depth = 256;      ///< operators in one group
   int max_arguments = 200;  ///< tensors from outside that one group reads
+  Target target = {};       ///< null: no instruction of it is known
 };
 
 /// The dataflow of the bindings of one body (branches and loop bodies have their own).
