@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Cheaper forms of exponentials: what fast_math puts in the place of exp, tanh, erf and softmax, and
-// to_mixed_precision in the place of sigmoid and erf. Bounds hold for float32 and are tested; float64 is
+// to_mixed_precision in the place of sigmoid, erf and softmax. Bounds hold for float32 and are tested; float64 is
 // computed as the exact operators do.
 #include "op/family.h"
 
@@ -67,17 +67,32 @@ PrimExpr polynomial(const PrimExpr& x, std::initializer_list<double> coefficient
   return p;
 }
 
-/// 1 / (1 + 2^u) with u = -x / ln 2: relative error below 2e-4. The power is a cubic on a half to either side
-/// of a whole exponent, the inverse an estimate from the bits and two steps of Newton's method.
-PrimExpr rough_sigmoid(const PrimExpr& x) {
-  if (x.dtype() != f32) return tir::sigmoid(x);
-  constexpr double log2e = 1.4426950408889634, round = 12582912;  // 1.5 · 2²³: the sum's last bits are whole
-  const PrimExpr at = tir::max(tir::min(x, c32(80)), c32(-80));
-  const PrimExpr whole = fused(at, c32(-log2e), c32(round)),
-                 rest = fused(at, c32(-log2e), c32(round) - whole);
+/// 2^(factor · x) as the product of its items, each a number of float32, while the exponent is one: relative
+/// error below 1e-4. A cubic on a half to either side of a whole exponent.
+std::pair<PrimExpr, PrimExpr> rough_power(const PrimExpr& x, double factor) {
+  constexpr double round = 12582912;  // 1.5 · 2²³: the sum's last bits are whole
+  const PrimExpr whole = fused(x, c32(factor), c32(round)), rest = fused(x, c32(factor), c32(round) - whole);
   const PrimExpr part = polynomial(rest, {0.0551716688, 0.242611148, 0.693260988, 0.999928072});
   const PrimExpr exponent = tir::call(i32, "tir.shift_left", {bits_of(whole), PrimExpr::int_imm(23, i32)});
-  const PrimExpr d = fused(part, float_of(exponent + PrimExpr::int_imm(0x3f800000, i32)), c32(1));
+  return {part, float_of(exponent + PrimExpr::int_imm(0x3f800000, i32))};
+}
+
+constexpr double kLog2e = 1.4426950408889634;
+
+/// exp of what is not above 0: relative error below 1e-4; less than e^-86 is 0. NaN stays.
+PrimExpr rough_exp_below(const PrimExpr& x) {
+  if (x.dtype() != f32) return tir::exp(x);
+  constexpr double least = -86;
+  const auto [part, power] = rough_power(tir::max(x, c32(least)), kLog2e);
+  return tir::select(tir::lt(x, c32(least)), c32(0), part * power);
+}
+
+/// 1 / (1 + 2^u) with u = -x / ln 2: relative error below 2e-4. The inverse is an estimate from the bits and
+/// two steps of Newton's method.
+PrimExpr rough_sigmoid(const PrimExpr& x) {
+  if (x.dtype() != f32) return tir::sigmoid(x);
+  const auto [part, power] = rough_power(tir::max(tir::min(x, c32(80)), c32(-80)), -kLog2e);
+  const PrimExpr d = fused(part, power, c32(1));
   PrimExpr y = float_of(PrimExpr::int_imm(0x7ef31000, i32) - bits_of(d));
   for (int step = 0; step < 2; ++step) y = y * (c32(2) - d * y);
   return y;
@@ -92,26 +107,35 @@ PrimExpr rough_erf(const PrimExpr& x) {
                                    0.00423542426, -0.0251028531, 0.111079324, -0.375314868, 1.12826842});
 }
 
-std::vector<te::Tensor> define_fast_softmax(const Call& call, const std::vector<te::Tensor>& in) {
+std::vector<te::Tensor> define_softmax(const Call& call, const std::vector<te::Tensor>& in,
+                                       const std::string& name, PrimExpr exp(const PrimExpr&), bool inverse) {
   const te::Tensor& x = in[0];
   const std::vector<int64_t> axes{normal_axis(attrs_of<AxisAttrs>(call).axis, int64_t(x.ndim()))};
   auto as_is = [](const PrimExpr& e, const Shape&) { return wide(e); };
-  const te::Tensor top = reduce_over(x, axes, false, te::max, as_is, "fast_softmax_max");
+  const te::Tensor top = reduce_over(x, axes, false, te::max, as_is, name + "_max");
   const te::Tensor e = te::compute(
       x.shape(),
       [&](const Vars& v) {
         const Shape at = indices(v);
-        return fast_exp(wide(x(at)) - top(drop_axes(at, axes)));
+        return exp(wide(x(at)) - top(drop_axes(at, axes)));
       },
-      "fast_softmax_exp");
-  const te::Tensor sum = reduce_over(e, axes, false, te::sum, as_is, "fast_softmax_sum");
+      name + "_exp");
+  const te::Tensor sum = reduce_over(e, axes, false, te::sum, as_is, name + "_sum");
   return {te::compute(
       x.shape(),
       [&](const Vars& v) {
         const Shape at = indices(v);
-        return tir::cast(x.dtype(), tir::div(e(at), sum(drop_axes(at, axes))));
+        const PrimExpr all = sum(drop_axes(at, axes));
+        return tir::cast(x.dtype(), inverse ? e(at) * tir::div(constant(all.dtype(), 1), all) : tir::div(e(at), all));
       },
-      "fast_softmax")};
+      name)};
+}
+
+Type infer_softmax(InferContext& ctx) {
+  const auto& x = ctx.tensor(0);
+  if (!ctx.expect_domain(x.dtype, Domain::floating) || !ctx.expect_axis(ctx.attrs<AxisAttrs>().axis, x.ndim))
+    return {};
+  return like(x, x.dtype);
 }
 
 const bool fast_registered = [] {
@@ -126,18 +150,20 @@ const bool fast_registered = [] {
                  D::floating, [](const Call&, const PrimExpr& x) { return rough_sigmoid(x); });
   register_unary("rough_erf", "erf to 3.1e-5, for results that become bfloat16.", D::floating,
                  [](const Call&, const PrimExpr& x) { return rough_erf(x); });
-  register_op("nn.fast_softmax", "softmax over fast_exp.")
-      .argument("x", "Tensor", "the operand")
-      .attrs<AxisAttrs>()
-      .infer([](InferContext& ctx) -> Type {
-        const auto& x = ctx.tensor(0);
-        if (!ctx.expect_domain(x.dtype, Domain::floating) ||
-            !ctx.expect_axis(ctx.attrs<AxisAttrs>().axis, x.ndim))
-          return {};
-        return like(x, x.dtype);
-      })
-      .fusion(FusionKind::out_element_wise_fusable)
-      .tensor_def(define_fast_softmax);
+  auto softmax = [](const char* name, const char* summary) -> OpRegistration {
+    return register_op(name, summary)
+        .argument("x", "Tensor", "the operand")
+        .attrs<AxisAttrs>()
+        .infer(infer_softmax)
+        .fusion(FusionKind::out_element_wise_fusable);
+  };
+  softmax("nn.fast_softmax", "softmax over fast_exp.").tensor_def([](const Call& c, const auto& in) {
+    return define_softmax(c, in, "fast_softmax", fast_exp, false);
+  });
+  softmax("nn.rough_softmax", "softmax to 3e-4 of its value, and 0 below e^-86, for results that become bfloat16.")
+      .tensor_def([](const Call& c, const auto& in) {
+        return define_softmax(c, in, "rough_softmax", rough_exp_below, true);
+      });
   return true;
 }();
 

@@ -47,6 +47,26 @@ TEST(Fast, SoftmaxSumsToOne) {
       [&](const Index& i) { return std::exp(at(x, i)) / sums[size_t(i[0])]; }, 1e-5);
 }
 
+TEST(Fast, RoughSoftmaxWithinItsError) {
+  const NDArray x = random({5, 37}, f32, -30, 30);
+  std::vector<double> sums(5, 0), tops(5, -1e30);
+  for_each_index({5, 37}, [&](const Index& i) { tops[size_t(i[0])] = std::max(tops[size_t(i[0])], at(x, i)); });
+  auto part = [&](const Index& i) { return std::exp(at(x, i) - tops[size_t(i[0])]); };
+  for_each_index({5, 37}, [&](const Index& i) { sums[size_t(i[0])] += part(i); });
+  const NDArray y = run("nn.rough_softmax", {x});
+  for_each_index({5, 37}, [&](const Index& i) {
+    const double want = part(i) / sums[size_t(i[0])];
+    EXPECT_LE(std::abs(at(y, i) - want), 3e-4 * want) << at(x, i);
+  });
+  // What is masked has no share, and NaN stays.
+  constexpr double infinity = std::numeric_limits<double>::infinity();
+  const auto masked = list(run("nn.rough_softmax", {values({3}, {0, -infinity, -90})}));
+  EXPECT_NEAR(masked[0], 1, 3e-4);
+  EXPECT_EQ(masked[1], 0);
+  EXPECT_EQ(masked[2], 0);
+  EXPECT_TRUE(std::isnan(list(run("nn.rough_softmax", {values({2}, {nan, 1})}))[1]));
+}
+
 TEST(Device, HintsAndCopiesGiveTheirOperand) {
   const NDArray x = random({3, 4});
   for (const char* name : {"hint_on_device", "to_device"})

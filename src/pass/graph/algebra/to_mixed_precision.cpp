@@ -11,9 +11,9 @@
 // bits where they pad their data, and the padded copy widens it. Moves of elements follow when all their
 // operands have changed; sums and normalisations stay in float32. Sums inside a contraction are float32, and
 // so is what element-wise operators make of them within a kernel: values are rounded where one kernel gives
-// them to others; for bfloat16 its sigmoid and erf have a few digits more than that. The types of parameters
-// and results stay. Needs: types; normal form. Keeps: types of all variables; values up to the rounding of
-// 16-bit floats.
+// them to others; for bfloat16 its sigmoid and erf, and a softmax of its sums, have a few digits more than
+// that. The types of parameters and results stay. Needs: types; normal form. Keeps: types of all variables;
+// values up to the rounding of 16-bit floats.
 #include "op/body_rewriter.h"
 #include "op/build.h"
 #include "target/target.h"
@@ -63,6 +63,7 @@ class ToMixedPrecision : public BodyRewriter {
       return value;
     }
     if (stays_in_kernel(*op)) return follows(call) ? rounded(cheaper(value, var), var) : value;
+    if (op->name == "nn.softmax" && follows(call)) return cheaper(value, var);
     if (precision == op::Precision::wide || precision == op::Precision::bytes) return value;
     bool changed = always;
     Array<Expr> args = call.args;
@@ -108,10 +109,12 @@ class ToMixedPrecision : public BodyRewriter {
   /// The function of a value in registers, to a few digits more than bfloat16 has; a result keeps float32's.
   Expr cheaper(const Expr& value, const VarRef& var) const {
     const std::string& name = op_of(value)->name;
-    if (low_ != DataType::bfloat16() || (name != "sigmoid" && name != "erf")) return value;
+    const bool softmax = name == "nn.softmax";
+    if (low_ != DataType::bfloat16() || (name != "sigmoid" && name != "erf" && !softmax)) return value;
     const auto uses = uses_.find(var.get());
     if (uses == uses_.end() || uses->second.in_bindings == 0) return value;
-    return op::op_call("rough_" + name, value.as<Call>()->args, {}, value.as<Call>()->origin);
+    const Call& call = *value.as<Call>();
+    return op::op_call(softmax ? "nn.rough_softmax" : "rough_" + name, call.args, call.attrs, call.origin);
   }
   /// Contractions of groups of channels that are no whole vectors, depthwise ones among them: they multiply
   /// channel by channel, where 16 bits save no multiplication and conversions come on top.
