@@ -22,6 +22,8 @@ namespace tenon {
 namespace graph {
 namespace {
 
+constexpr std::string_view kSoftmax = "nn.softmax";  ///< computes in float32 what it is given as such
+
 class ToMixedPrecision : public BodyRewriter {
  public:
   ToMixedPrecision(DataType low, int64_t lanes, const Function& f) : low_(low), lanes_(lanes) {
@@ -29,8 +31,8 @@ class ToMixedPrecision : public BodyRewriter {
     for_each_binding(f.body, [&](const Binding& b) {
       const Expr value = b->value;
       const Op* op = op_of(value);
-      const bool wide =
-          op && (stays_in_kernel(*op) || (stays_wide(*op, *value.as<Call>()) && !widens(*value.as<Call>())));
+      const bool wide = op && (stays_in_kernel(*op) || op->name == kSoftmax ||
+                               (stays_wide(*op, *value.as<Call>()) && !widens(*value.as<Call>())));
       for_each_use(value, [&](const VarRef& v) {
         Uses& u = uses_[v.get()];
         ++u.in_bindings;
@@ -63,7 +65,7 @@ class ToMixedPrecision : public BodyRewriter {
       return value;
     }
     if (stays_in_kernel(*op)) return follows(call) ? rounded(cheaper(value, var), var) : value;
-    if (op->name == "nn.softmax" && follows(call)) return cheaper(value, var);
+    if (op->name == kSoftmax && follows(call)) return cheaper(value, var);
     if (precision == op::Precision::wide || precision == op::Precision::bytes) return value;
     bool changed = always;
     Array<Expr> args = call.args;
@@ -109,7 +111,7 @@ class ToMixedPrecision : public BodyRewriter {
   /// The function of a value in registers, to a few digits more than bfloat16 has; a result keeps float32's.
   Expr cheaper(const Expr& value, const VarRef& var) const {
     const std::string& name = op_of(value)->name;
-    const bool softmax = name == "nn.softmax";
+    const bool softmax = name == kSoftmax;
     if (low_ != DataType::bfloat16() || (name != "sigmoid" && name != "erf" && !softmax)) return value;
     const auto uses = uses_.find(var.get());
     if (uses == uses_.end() || uses->second.in_bindings == 0) return value;
