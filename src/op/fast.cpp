@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Cheaper forms of exponentials: what fast_math puts in the place of exp, tanh, erf and softmax, and
-// to_mixed_precision in the place of sigmoid, erf and softmax. Bounds hold for float32 and are tested; float64 is
-// computed as the exact operators do.
+// to_mixed_precision in the place of sigmoid, erf and softmax. Bounds hold for float32 and are tested;
+// float64 is computed as the exact operators do.
 #include "op/family.h"
 
 namespace tenon::op {
@@ -126,7 +126,8 @@ std::vector<te::Tensor> define_softmax(const Call& call, const std::vector<te::T
       [&](const Vars& v) {
         const Shape at = indices(v);
         const PrimExpr all = sum(drop_axes(at, axes));
-        return tir::cast(x.dtype(), inverse ? e(at) * tir::div(constant(all.dtype(), 1), all) : tir::div(e(at), all));
+        return tir::cast(x.dtype(),
+                         inverse ? e(at) * tir::div(constant(all.dtype(), 1), all) : tir::div(e(at), all));
       },
       name)};
 }
@@ -160,7 +161,8 @@ const bool fast_registered = [] {
   softmax("nn.fast_softmax", "softmax over fast_exp.").tensor_def([](const Call& c, const auto& in) {
     return define_softmax(c, in, "fast_softmax", fast_exp, false);
   });
-  softmax("nn.rough_softmax", "softmax to 3e-4 of its value, and 0 below e^-86, for results that become bfloat16.")
+  softmax("nn.rough_softmax",
+          "softmax to 3e-4 of its value, and 0 below e^-86, for results that become bfloat16.")
       .tensor_def([](const Call& c, const auto& in) {
         return define_softmax(c, in, "rough_softmax", rough_exp_below, true);
       });

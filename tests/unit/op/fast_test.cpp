@@ -50,7 +50,8 @@ TEST(Fast, SoftmaxSumsToOne) {
 TEST(Fast, RoughSoftmaxWithinItsError) {
   const NDArray x = random({5, 37}, f32, -30, 30);
   std::vector<double> sums(5, 0), tops(5, -1e30);
-  for_each_index({5, 37}, [&](const Index& i) { tops[size_t(i[0])] = std::max(tops[size_t(i[0])], at(x, i)); });
+  for_each_index({5, 37},
+                 [&](const Index& i) { tops[size_t(i[0])] = std::max(tops[size_t(i[0])], at(x, i)); });
   auto part = [&](const Index& i) { return std::exp(at(x, i) - tops[size_t(i[0])]); };
   for_each_index({5, 37}, [&](const Index& i) { sums[size_t(i[0])] += part(i); });
   const NDArray y = run("nn.rough_softmax", {x});
