@@ -6,9 +6,11 @@
 //
 // Covers: zero padding into convolutions; slices, pads, tiles, repeats and concatenations that do nothing;
 // relu and clip chains; maximum and minimum of a value with itself; where on a constant condition; division
-// by powers of two; a + (-b); matmul with a transposed matrix (nn.dense). Needs: types. Keeps: values bit by
+// by powers of two; a + (-b); a zero point that is added before a clip and taken off behind it; matmul with a
+// transposed matrix (nn.dense). Needs: types. Keeps: values bit by
 // bit.
 #include <cmath>
+#include <optional>
 
 #include "ir/structural.h"
 #include "op/body_rewriter.h"
@@ -25,11 +27,29 @@ constexpr int kLargestExponent = 60;
 // Divisors are looked at one by one: vectors of a channel, not whole tensors.
 constexpr int64_t kMostDivisors = 4096;
 
+// Up to here sums and differences of whole numbers are exact, and what is larger is clipped on either side.
+constexpr double kExactWhole = 0x1p22;
+
 bool is_conv(const std::string& name) {
   return name == "nn.conv1d" || name == "nn.conv2d" || name == "nn.conv3d";
 }
 
 class SimplifyExpr : public BodyRewriter {
+ public:
+  explicit SimplifyExpr(const Function& f) {
+    for_each_binding(f.body, [&](const Binding& b) {
+      const Op* op = op_of(b->value);
+      if (!op) return;
+      const Call* call = b->value.as<Call>();
+      calls_[b->var.get()] = {op->name, call};
+      if (op->name != "add") return;
+      for (size_t i = 0; i < 2; ++i)
+        if (never_minus_zero(call->args[1 - i])) beside_zero_.insert(call->args[i].get());
+    });
+    for (const auto& [v, n] : count_uses(f))
+      if (n > 1) beside_zero_.erase(v);
+  }
+
  protected:
   Expr visit(const Expr& value, const VarRef& var) override {
     const Op* op = op_of(value);
@@ -59,6 +79,7 @@ class SimplifyExpr : public BodyRewriter {
     if (name == "where") return where(call, value, type);
     if (name == "divide") return divide(call, value);
     if (name == "add") return add(call, value);
+    if (name == "multiply" && beside_zero_.contains(var.get())) return without_zero_point(call, value);
     if (name == "matmul") return matmul(call, value);
     return value;
   }
@@ -170,6 +191,44 @@ class SimplifyExpr : public BodyRewriter {
     return value;
   }
 
+  /// A whole number of float32 that fills a tensor of one element.
+  static std::optional<double> whole(const Expr& e) {
+    const auto* c = e.as<Constant>();
+    if (!c || c->data.size() != 1 || c->data.dtype() != f32) return std::nullopt;
+    const double v = c->data.element(0);
+    return v == std::round(v) && std::abs(v) <= kExactWhole ? std::optional(v) : std::nullopt;
+  }
+  /// (clip(round(x) + z, low, high) - z) * s as clip(round(x), low - z, high - z) * s, which differs in the
+  /// sign of zeros alone.
+  Expr without_zero_point(const Call& scaled, const Expr& value) {
+    const Call* taken = scaled.args[1].is<Constant>() ? definition_call(scaled.args[0], "subtract") : nullptr;
+    const Call* clip = taken ? definition_call(taken->args[0], "clip") : nullptr;
+    const Call* added = clip ? definition_call(clip->args[0], "add") : nullptr;
+    if (!added || !definition_call(added->args[0], "round")) return value;
+    const auto zero = whole(added->args[1]), again = whole(taken->args[1]);
+    const auto& bounds = op::attrs_of<op::ClipAttrs>(*clip);
+    const auto usable = [](double v) { return v == std::round(v) && std::abs(v) <= kExactWhole; };
+    if (!zero || zero != again || !usable(bounds.min) || !usable(bounds.max)) return value;
+    const ObjectRef shifted = op::make_attrs<op::ClipAttrs>(bounds.min - *zero, bounds.max - *zero);
+    const Expr x = emit(op::op_call("clip", {added->args[0]}, shifted, clip->origin));
+    return op::op_call("multiply", {x, scaled.args[1]}, {}, scaled.origin);
+  }
+  const Call* given(const Expr& e, std::string_view op) const {
+    const auto it = calls_.find(e.get());
+    return it != calls_.end() && it->second.first == op ? it->second.second : nullptr;
+  }
+  /// A sum with such a value has the sign of zero that it would have beside +0: integers by a positive
+  /// factor, less a zero point or not.
+  bool never_minus_zero(const Expr& e) const {
+    const Call* scaled = given(e, "multiply");
+    const auto* factor = scaled ? scaled->args[1].as<Constant>() : nullptr;
+    if (!factor || factor->data.size() != 1 || !(factor->data.element(0) > 0)) return false;
+    const Call* difference = given(scaled->args[0], "subtract");
+    const Call* from = given(difference ? difference->args[0] : scaled->args[0], "cast");
+    const auto* type = from ? as_tensor(from->args[0]) : nullptr;
+    return type && type->dtype.is_integer() && (!difference || whole(difference->args[1]));
+  }
+
   Expr matmul(const Call& call, const Expr& value) {
     const Call* t = definition_call(call.args[1], "permute_dims");
     const auto *a = as_tensor(call.args[0]), *b = as_tensor(call.args[1]);
@@ -180,13 +239,19 @@ class SimplifyExpr : public BodyRewriter {
     return with_origin(tenon::graph::call(get_op("nn.dense"), {call.args[0], t->args[0]}, call.attrs),
                        call.origin);
   }
+
+  std::unordered_map<const Object*, std::pair<std::string_view, const Call*>> calls_;  ///< as they are given
+  std::unordered_set<const Object*> beside_zero_;  ///< read by one sum, whose other side is never -0
 };
 
 }  // namespace
 }  // namespace graph
 
 static IRModule simplify_expr(IRModule module, PassContext&) {
-  return graph::rewrite_functions<graph::SimplifyExpr>(std::move(module));
+  return graph::consume_functions(std::move(module), [](Ref<graph::Function> f) {
+    graph::SimplifyExpr rewriter(*f);
+    return rewriter.run(std::move(f));
+  });
 }
 
 const Pass& simplify_expr_pass = register_pass({
