@@ -27,6 +27,10 @@ tir::Stmt named(const char* name, const PrimExpr& value, F body) {
   tir::Stmt s = body(PrimExpr(v));
   return make<tir::LetStmt>(v, value, s);
 }
+/// The value in every lane; of one lane itself.
+inline PrimExpr splat(const PrimExpr& e, int64_t lanes) {
+  return lanes == 1 ? e : PrimExpr(make<tir::Broadcast>(e, lanes));
+}
 /// A lazy "and": the second is not evaluated (and may read outside) where the first is false.
 inline PrimExpr and_then(const PrimExpr& a, const PrimExpr& b) {
   return tir::if_then_else(a, b, PrimExpr::int_imm(0, boolean));
@@ -34,8 +38,7 @@ inline PrimExpr and_then(const PrimExpr& a, const PrimExpr& b) {
 
 /// Whether a comes before b in ascending (or descending) order; NaN is the largest value.
 PrimExpr comes_before(const PrimExpr& a, const PrimExpr& b, bool descending);
-/// Positions along `axis` in ascending (descending) order, stable: int64 in x's shape. A merge sort of each
-/// row.
+/// Positions along `axis` in ascending (descending) order, stable: int64 in x's shape.
 te::Tensor order_of(const te::Tensor& x, size_t axis, bool descending);
 /// The first `count` of these positions, or more of them: int64 in x's shape but for `axis`, which has
 /// `count` elements, at most as many as x has.

@@ -1,9 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-// Reductions over axes, positions of extremes, and running sums.
+// Reductions over axes, and positions of extremes.
 #include <fmt/format.h>
 
 #include <cmath>
-#include <numbers>
 #include <numeric>
 
 #include "op/family.h"
@@ -274,73 +273,6 @@ Tensors def_arg(const Call& call, const Tensors& in, bool largest) {
       "position")};
 }
 
-// ---------------------------------------------------------------- running folds
-Type infer_running(InferContext& ctx, Domain domain) {
-  const auto& x = ctx.tensor(0);
-  if (!ctx.expect_domain(x.dtype, domain)) return {};
-  if (!ctx.expect_axis(ctx.attrs<CumsumAttrs>().axis, x.ndim)) return {};
-  return like(x, x.dtype);
-}
-
-/// What a running fold begins with, and how it goes on.
-struct Running {
-  OpName name;
-  const char* doc;
-  double identity;
-  BinaryRule step;
-};
-PrimExpr log_of_sum(const PrimExpr& a, const PrimExpr& b) {
-  const PrimExpr most = tir::max(a, b);
-  return tir::select(tir::eq(a, b), a + constant(a.dtype(), std::numbers::ln2),
-                     most + tir::call(a.dtype(), "tir.log1p", {tir::exp(-tir::abs(a - b))}));
-}
-const Running runnings[] = {
-    {"cumsum", "Running sum along an axis.", 0, [](const PrimExpr& a, const PrimExpr& b) { return a + b; }},
-    {"cumprod", "Running product along an axis.", 1,
-     [](const PrimExpr& a, const PrimExpr& b) { return a * b; }},
-    {"cummax", "Largest element so far along an axis; NaN propagates.", -INFINITY, tir::max},
-    {"cummin", "Smallest element so far along an axis; NaN propagates.", INFINITY, tir::min},
-    {"logcumsumexp", "Running log(sum(exp(x))) along an axis, without overflow.", -INFINITY, log_of_sum},
-};
-/// The infinities of integers are their ends.
-PrimExpr identity_of(DataType t, double v) {
-  if (t.is_float() || std::isfinite(v)) return constant(t, v);
-  return v > 0 ? tir::max_value(t) : tir::min_value(t);
-}
-
-Tensors def_running(const Call& call, const Tensors& in, const Running& rule) {
-  const auto& a = attrs_of<CumsumAttrs>(call);
-  const te::Tensor& x = in[0];
-  const auto axis = size_t(normal_axis(a.axis, int64_t(x.ndim())));
-  const DataType acc = wide_type(x.dtype());
-  auto body = [&](const Array<tir::Buffer>& ins, const Array<tir::Buffer>& outs) {
-    const PrimExpr n = x.shape()[axis];
-    Vars loops;
-    Shape at;
-    for (size_t i = 0; i < x.ndim(); ++i) {
-      loops.push_back(tir::var(fmt::format("i{}", i)));
-      at.push_back(loops[i]);
-    }
-    // Step t of the axis, in the direction asked for; the value before it is at the step before.
-    auto step = [&](const PrimExpr& t) {
-      Shape here = at;
-      here.set(axis, a.reverse ? n - 1 - t : t);
-      return here;
-    };
-    const PrimExpr t = loops[axis], zero = identity_of(acc, rule.identity), first = tir::eq(t, PrimExpr(0));
-    const PrimExpr before = tir::if_then_else(first, zero, tir::load(outs[0], step(t - 1)));
-    const PrimExpr own = a.exclusive
-                             ? tir::if_then_else(first, zero, tir::cast(acc, tir::load(ins[0], step(t - 1))))
-                             : tir::cast(acc, tir::load(ins[0], step(t)));
-    tir::Stmt s =
-        tir::for_(loops[axis], PrimExpr(0), n, tir::store(outs[0], rule.step(before, own), step(t)));
-    for (size_t i = x.ndim(); i-- > 0;)
-      if (i != axis) s = tir::for_(loops[i], PrimExpr(0), x.shape()[i], s);
-    return s;
-  };
-  return {cast_to(te::external({x.shape()}, {acc}, {x}, body, rule.name.text)[0], x.dtype())};
-}
-
 /// A fold over exactly the spatial axes.
 std::optional<LaidOut> layout_of_fold(LayoutContext& ctx) {
   const int64_t rank = tensor_arg(ctx.call, 0).ndim;
@@ -380,18 +312,10 @@ const bool reduce_registered = [] {
   add("argmin", "Position of the smallest element; NaN counts as smallest.", FusionKind::comm_reduce,
       infer_arg, [](const Call& c, const Tensors& in) { return def_arg(c, in, false); })
       .attrs<ArgReduceAttrs>();
-  for (const Running& r : runnings) {
-    const Running* rule = &r;
-    const Domain domain = r.step == log_of_sum ? Domain::floating : Domain::number;
-    add(
-        r.name, r.doc, FusionKind::opaque, [domain](InferContext& ctx) { return infer_running(ctx, domain); },
-        [rule](const Call& c, const Tensors& in) { return def_running(c, in, *rule); })
-        .attrs<CumsumAttrs>();
-  }
   return true;
 }();
 
 }  // namespace
 }  // namespace tenon::op
 
-template struct tenon::DefineTypes<tenon::op::ArgReduceAttrs, tenon::op::CumsumAttrs>;
+template struct tenon::DefineTypes<tenon::op::ArgReduceAttrs>;
