@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// The first k positions in the order of a row, by a heap of the k that came first so far: O(n log k), where a
-// whole sort takes O(n log n). Its root is the last of them (Knuth, The Art of Computer Programming, 3,
-// section 5.2.3).
+// The first k positions in the order of a row, of elements that have no codes (order.h), by a heap of the k
+// that came first so far: O(n log k), where a whole sort takes O(n log n). Its root is the last of them
+// (Knuth, The Art of Computer Programming, 3, section 5.2.3).
 #include "op/topk.h"
 
 namespace tenon::op {
@@ -60,13 +60,7 @@ struct HeapSelect {
 
 }  // namespace
 
-te::Tensor first_in_order(const te::Tensor& x, size_t axis, bool descending, const PrimExpr& count) {
-  const auto most = tir::as_int(x.shape()[axis]), wanted = tir::as_int(tir::cast(i64, count));
-  const bool many = most && wanted && *wanted * kPartOfRow > *most;
-  return many ? order_of(x, axis, descending) : first_by_heap(x, axis, descending, count);
-}
-
-te::Tensor first_by_heap(const te::Tensor& x, size_t axis, bool descending, const PrimExpr& count) {
+te::Tensor first_by_comparing(const te::Tensor& x, size_t axis, bool descending, const PrimExpr& count) {
   const PrimExpr n = x.shape()[axis], k = tir::cast(i64, count);
   Shape shape = x.shape(), rows = x.shape(), states;
   shape.set(axis, k);

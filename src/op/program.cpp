@@ -4,6 +4,7 @@
 
 #include <fmt/format.h>
 
+#include "op/codes.h"
 #include "op/family.h"
 
 namespace tenon::op {
@@ -85,7 +86,7 @@ struct MergeSort {
 
 }  // namespace
 
-te::Tensor order_of(const te::Tensor& x, size_t axis, bool descending) {
+te::Tensor order_by_comparing(const te::Tensor& x, size_t axis, bool descending) {
   Shape rows = x.shape(), states;
   rows.erase(axis);
   states = rows;

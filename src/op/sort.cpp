@@ -38,14 +38,9 @@ Type infer_sort(InferContext& ctx, bool positions) {
   if (!ctx.expect_axis(ctx.attrs<SortAttrs>().axis, x.ndim)) return {};
   return like(x, positions ? i64 : x.dtype);
 }
-Tensors def_argsort(const Call& call, const Tensors& in) {
-  const auto& a = attrs_of<SortAttrs>(call);
-  const auto axis = size_t(normal_axis(a.axis, int64_t(in[0].ndim())));
-  return {order_of(in[0], axis, a.descending)};
-}
-Tensors def_sort(const Call& call, const Tensors& in) {
-  const auto axis = size_t(normal_axis(attrs_of<SortAttrs>(call).axis, int64_t(in[0].ndim())));
-  return {in_order(in[0], def_argsort(call, in)[0], axis, in[0].shape(), "sort")};
+SortWay way_of(const Call& call, const Tensors& in) {
+  const int64_t axis = normal_axis(attrs_of<SortAttrs>(call).axis, int64_t(in[0].ndim()));
+  return sort_way(in[0].dtype(), in[0].shape()[size_t(axis)]);
 }
 
 Type infer_topk(InferContext& ctx) {
@@ -132,10 +127,21 @@ Tensors def_quantile(const Call& call, const Tensors& in) {
 
 }  // namespace
 
-Tensors define_topk(const Call& call, const Tensors& in, bool by_heap) {
+Tensors define_topk(const Call& call, const Tensors& in, FirstWay way) {
   return topk_of(call, in, [&](size_t axis, bool largest, const PrimExpr& count) {
-    return by_heap ? first_by_heap(in[0], axis, largest, count) : order_of(in[0], axis, largest);
+    return first_by(in[0], axis, largest, count, way);
   });
+}
+Tensors define_topk_by_sort(const Call& call, const Tensors& in) {
+  return topk_of(call, in,
+                 [&](size_t axis, bool largest, const PrimExpr&) { return order_of(in[0], axis, largest); });
+}
+Tensors define_sort(const Call& call, const Tensors& in, bool positions, SortWay way) {
+  const auto& a = attrs_of<SortAttrs>(call);
+  const auto axis = size_t(normal_axis(a.axis, int64_t(in[0].ndim())));
+  const te::Tensor order = order_by(in[0], axis, a.descending, way);
+  if (positions) return {order};
+  return {in_order(in[0], order, axis, in[0].shape(), "sort")};
 }
 
 namespace {
@@ -147,11 +153,12 @@ const bool sort_registered = [] {
   };
   add(
       "sort", "Elements of an axis in order.", [](InferContext& ctx) { return infer_sort(ctx, false); },
-      def_sort)
+      [](const Call& c, const Tensors& in) { return define_sort(c, in, false, way_of(c, in)); })
       .attrs<SortAttrs>();
   add(
       "argsort", "Positions that put an axis in order; equals keep theirs.",
-      [](InferContext& ctx) { return infer_sort(ctx, true); }, def_argsort)
+      [](InferContext& ctx) { return infer_sort(ctx, true); },
+      [](const Call& c, const Tensors& in) { return define_sort(c, in, true, way_of(c, in)); })
       .attrs<SortAttrs>();
   add("topk", "The first k elements of an axis in order, and their positions.", infer_topk, def_topk)
       .argument("k", "Shape", "how many, at most the axis has")

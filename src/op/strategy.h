@@ -10,7 +10,7 @@ namespace tenon::op {
 
 /// One way to compute an operator.
 struct OpImpl {
-  std::string name;          ///< "dense_pack"
+  std::string name;          ///< "dense.panels"
   int priority = 10;         ///< of those that apply, the highest wins; of equals, the first
   std::string library = {};  ///< only where the target names it ("-libs=…")
   /// Why it cannot take this call; "" when it can. Null: it takes every call.

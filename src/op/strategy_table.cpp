@@ -7,12 +7,10 @@
 
 #include "analysis/cost/layout.h"
 #include "op/attrs_recurrent.h"
-#include "op/attrs_sort.h"
 #include "op/conv.h"
 #include "op/family.h"
 #include "op/pool.h"
 #include "op/strategy.h"
-#include "op/topk.h"
 
 namespace tenon::op {
 namespace {
@@ -109,13 +107,13 @@ OpImpl by_library(const std::string& product, const std::string& library) {
 constexpr const char* kProductLibraries[] = {"cblas", "dnnl"};
 
 Strategy dense_strategy() {
-  Strategy s([](const Call& call, const Target&) { return std::vector<OpImpl>{own(call, "dense.generic")}; });
+  Strategy s([](const Call& call, const Target&) { return std::vector<OpImpl>{own(call, "dense.sum")}; });
   s.override_for("cpu", [](const Call& call, const Target& target) {
-    OpImpl pack{.name = "dense_pack", .priority = 10, .refuse = cannot_pack};
+    OpImpl pack{.name = "dense.panels", .priority = 10, .refuse = cannot_pack};
     pack.define = [target](const Call& c, const Tensors& in) {
       return define_dense_pack(c, in, panel_width(target, in[1].dtype()));
     };
-    std::vector<OpImpl> all{own(call, "dense_nopack", 5), std::move(pack)};
+    std::vector<OpImpl> all{own(call, "dense.sum", 5), std::move(pack)};
     for (const char* library : kProductLibraries) all.push_back(by_library("dense", library));
     return all;
   });
@@ -123,10 +121,9 @@ Strategy dense_strategy() {
 }
 
 Strategy matmul_strategy() {
-  Strategy s(
-      [](const Call& call, const Target&) { return std::vector<OpImpl>{own(call, "matmul.generic")}; });
+  Strategy s([](const Call& call, const Target&) { return std::vector<OpImpl>{own(call, "matmul.sum")}; });
   s.override_for("cpu", [](const Call& call, const Target&) {
-    std::vector<OpImpl> all{own(call, "matmul.default")};
+    std::vector<OpImpl> all{own(call, "matmul.sum")};
     for (const char* library : kProductLibraries) all.push_back(by_library("matmul", library));
     return all;
   });
@@ -137,7 +134,7 @@ Strategy matmul_strategy() {
 std::string not_depthwise(const Call& call, size_t n) {
   const auto& a = attrs_of<ConvAttrs>(call);
   const auto q = shape_of(tensor_arg(call, 1));
-  if (!q || !in_plain_layouts(call) || q->size() != n + 2) return "it reads channels in no blocks";
+  if (!q || !in_plain_layouts(call) || q->size() != n + 2) return kOtherLayouts;
   if (a.groups == 1 || !tir::is_one((*q)[1])) return "channels of a group are summed up";
   return {};
 }
@@ -164,30 +161,13 @@ Strategy conv_strategy(size_t n) {
     const std::string name = short_name(call);
     OpImpl depthwise = own(call, name + ".depthwise", 12), direct = own(call, name + ".direct", 10);
     depthwise.refuse = [n](const Call& c, const Target&) { return not_depthwise(c, n); };
+    direct.refuse = [n](const Call& c, const Target&) -> std::string {
+      return not_depthwise(c, n).empty() ? "no channels are summed up" : "";
+    };
     OpImpl product{.name = name + ".im2col", .priority = 5};
     product.refuse = [n](const Call& c, const Target&) { return cannot_be_product(c, n); };
     product.define = [n](const Call& c, const Tensors& in) { return define_conv_as_product(c, in, n); };
     return std::vector<OpImpl>{std::move(depthwise), std::move(direct), std::move(product)};
-  });
-}
-
-// ---------------------------------------------------------------- the first k
-Strategy topk_strategy() {
-  return Strategy([](const Call&, const Target&) {
-    OpImpl heap{.name = "topk.heap", .priority = 10}, sort{.name = "topk.sort", .priority = 5};
-    heap.refuse = [](const Call& call, const Target&) -> std::string {
-      const auto* types = call.type ? call.type.as<graph::TupleType>() : nullptr;
-      const auto &x = tensor_arg(call, 0), *y = types ? types->items[0].as<graph::TensorType>() : nullptr;
-      const auto p = shape_of(x), q = y ? shape_of(*y) : std::nullopt;
-      if (!p || !q) return {};
-      const auto axis = size_t(normal_axis(attrs_of<TopKAttrs>(call).axis, int64_t(p->size())));
-      const auto all = tir::as_int((*p)[axis]), wanted = tir::as_int((*q)[axis]);
-      if (!all || !wanted || *wanted * kPartOfRow <= *all) return {};
-      return fmt::format("{} of {} are more than a heap gains on", *wanted, *all);
-    };
-    heap.define = [](const Call& c, const Tensors& in) { return define_topk(c, in, true); };
-    sort.define = [](const Call& c, const Tensors& in) { return define_topk(c, in, false); };
-    return std::vector<OpImpl>{std::move(heap), std::move(sort)};
   });
 }
 
@@ -257,7 +237,6 @@ const bool strategies_registered = [] {
   register_strategy("nn.conv1d", conv_strategy(1));
   register_strategy("nn.conv2d", conv_strategy(2));
   register_strategy("nn.conv3d", conv_strategy(3));
-  register_strategy("topk", topk_strategy());
   register_strategy("nn.max_pool2d", pool_strategy(2, Pooling::max));
   register_strategy("nn.max_pool3d", pool_strategy(3, Pooling::max));
   register_strategy("nn.avg_pool2d", pool_strategy(2, Pooling::avg));

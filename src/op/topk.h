@@ -1,17 +1,21 @@
 // SPDX-License-Identifier: Apache-2.0
-// The two ways to find the first k of a row: a heap of k, or a sort of the whole row.
+// The first k of a row, and its definition by a given way.
 #pragma once
-#include "op/program.h"
+#include "op/order.h"
 
 namespace tenon::op {
 
-/// A whole sort is chosen where k is known to be more than this part of the row: there the heap, which jumps
-/// through memory, gains nothing on runs that are merged one after another.
+/// A whole sort is chosen where k is known to be more than this part of the row: there a heap, which jumps
+/// through memory, gains nothing.
 constexpr int64_t kPartOfRow = 4;
 
-/// The first `count` positions in the order of each row by a heap.
-te::Tensor first_by_heap(const te::Tensor& x, size_t axis, bool descending, const PrimExpr& count);
-/// topk by a heap, or by a sort.
-std::vector<te::Tensor> define_topk(const Call& call, const std::vector<te::Tensor>& in, bool by_heap);
+/// The first `count` positions in the order of each row, of elements without codes.
+te::Tensor first_by_comparing(const te::Tensor& x, size_t axis, bool descending, const PrimExpr& count);
+/// topk by finding the first, or by a sort of the whole row.
+std::vector<te::Tensor> define_topk(const Call& call, const std::vector<te::Tensor>& in, FirstWay way);
+std::vector<te::Tensor> define_topk_by_sort(const Call& call, const std::vector<te::Tensor>& in);
+/// sort, or argsort.
+std::vector<te::Tensor> define_sort(const Call& call, const std::vector<te::Tensor>& in, bool positions,
+                                    SortWay way);
 
 }  // namespace tenon::op

@@ -2,6 +2,7 @@
 // Strategies: which implementation a call gets, why not the others, and that lowering and libraries follow.
 #include "op/strategy.h"
 
+#include "op/attrs_sort.h"
 #include "runtime/library.h"
 #include "support.h"
 
@@ -43,30 +44,30 @@ TEST(Strategy, ALibraryTakesCallsButNoTensorProgram) {
   EXPECT_EQ(library->chosen.name, "dense.cblas");
   EXPECT_EQ(library->chosen.priority, 15);
   EXPECT_EQ(library->key, "cpu");
-  EXPECT_EQ(op::lowering_of(call, record("llvm", {"cblas"})).name, "dense_pack");
+  EXPECT_EQ(op::lowering_of(call, record("llvm", {"cblas"})).name, "dense.panels");
   EXPECT_EQ(op::select(call, record("opencl"))->key, "default");
 }
 
-TEST(Strategy, DensePackBeatsNopack) {
+TEST(Strategy, PanelsBeatThePlainSum) {
   const Target target = record("llvm");
   auto packed = op::select(dense_call(8, 64, 32, true), target);
   ASSERT_TRUE(packed);
-  EXPECT_EQ(packed->chosen.name, "dense_pack");
+  EXPECT_EQ(packed->chosen.name, "dense.panels");
   EXPECT_EQ(packed->chosen.priority, 10);
-  ASSERT_TRUE(rejected(*packed, "dense_nopack"));
-  EXPECT_EQ(rejected(*packed, "dense_nopack")->priority, 5);
-  EXPECT_EQ(rejected(*packed, "dense_nopack")->reason, "`dense_pack` has a higher priority");
+  ASSERT_TRUE(rejected(*packed, "dense.sum"));
+  EXPECT_EQ(rejected(*packed, "dense.sum")->priority, 5);
+  EXPECT_EQ(rejected(*packed, "dense.sum")->reason, "`dense.panels` has a higher priority");
   // Where packing would be done again in every call for few rows, it is not.
   auto plain = op::select(dense_call(8, 64, 32, false), target);
   ASSERT_TRUE(plain);
-  EXPECT_EQ(plain->chosen.name, "dense_nopack");
-  EXPECT_EQ(rejected(*plain, "dense_pack")->reason,
+  EXPECT_EQ(plain->chosen.name, "dense.sum");
+  EXPECT_EQ(rejected(*plain, "dense.panels")->reason,
             "8 rows of such a matrix do not pay for packing in every call");
   auto odd = op::select(dense_call(8, 63, 32, true), target);
-  EXPECT_EQ(odd->chosen.name, "dense_nopack");
+  EXPECT_EQ(odd->chosen.name, "dense.sum");
 }
 
-TEST(Strategy, DensePackComputesTheProduct) {
+TEST(Strategy, PanelsComputeTheProduct) {
   Target target = record("llvm");
   target.edit()->l2_bytes = 512;  // so that a small matrix is a large one
   Model m;
@@ -291,19 +292,72 @@ TEST(Strategy, ConvolutionsAreDirectDepthwiseOrProducts) {
       computed_by_all(depthwise, {random_array({1, 4, 6, 5}), random_array({4, 1, 3, 3}, f32, 9)}, target));
 }
 
-TEST(Strategy, TheFirstOfARowByHeapOrSort) {
+Call topk_call(const Array<PrimExpr>& shape, int64_t k, DataType dtype, int64_t axis = -1,
+               bool largest = true) {
+  return *op::op_call("topk", {var("x", tensor_type(shape, dtype)), op::shape({k})},
+                      op::make_attrs<op::TopKAttrs>(axis, largest))
+              .as<Call>();
+}
+
+TEST(Strategy, TheFirstOfARowByInsertionHeapOrSort) {
   const Target target = record("llvm");
-  auto topk = [](int64_t k) {
-    return *op::op_call("topk", {var("x", tensor_type({PrimExpr(3), PrimExpr(16)}, f32)), op::shape({k})})
+  auto chosen = [&](int64_t n, int64_t k, DataType t) {
+    return op::select(topk_call({PrimExpr(3), PrimExpr(n)}, k, t), target)->chosen.name;
+  };
+  EXPECT_EQ(chosen(16, 4, f32), "topk.insert");
+  EXPECT_EQ(chosen(100, 20, f32), "topk.heap");
+  EXPECT_EQ(chosen(100, 20, f64), "topk.wide_heap");
+  EXPECT_EQ(chosen(100, 30, f32), "topk.sort");
+  EXPECT_EQ(op::select(topk_call({PrimExpr(3), tir::var("n")}, 20, f32), target)->chosen.name, "topk.heap");
+  const auto many = op::select(topk_call({PrimExpr(3), PrimExpr(100)}, 30, i64), target);
+  EXPECT_EQ(rejected(*many, "topk.insert")->reason, "int64 and a position are more than 64 bits");
+  EXPECT_EQ(rejected(*many, "topk.wide_heap")->reason, "30 of 100 are more than a heap gains on");
+  const auto few = op::select(topk_call({PrimExpr(3), PrimExpr(100)}, 20, f32), target);
+  EXPECT_EQ(rejected(*few, "topk.insert")->reason, "20 are more than the 8 that are kept in order");
+  // Each way gives the same, along memory and across it, of equals and of what is no number.
+  for (const bool largest : {true, false})
+    for (const int64_t axis : {0, 1, 2})
+      for (const int64_t k : {1, 3}) {
+        NDArray x = random_array({3, 70, 37});
+        for (int64_t i = 0; i < x.size(); ++i) x.set_element(i, std::round(x.element(i) * 3));
+        x.set_element(5, 1e30), x.set_element(37 * 4 + 5, -1e30), x.set_element(2, std::nan("")),
+            x.set_element(37 * 9 + 2, -0.0);
+        const auto results = computed_by_all(
+            topk_call({PrimExpr(3), PrimExpr(70), PrimExpr(37)}, k, f32, axis, largest), {x}, target);
+        EXPECT_EQ(results.size(), axis == 0 ? 2u : 4u);
+        expect_all_alike(results);
+      }
+}
+
+TEST(Strategy, RowsAreSortedByRanksBytesOrMerges) {
+  const Target target = record("llvm");
+  auto sort_call = [](const char* name, const Array<PrimExpr>& shape, DataType t, bool descending) {
+    return *op::op_call(name, {var("x", tensor_type(shape, t))},
+                        op::make_attrs<op::SortAttrs>(int64_t(-1), descending))
                 .as<Call>();
   };
-  EXPECT_EQ(op::select(topk(4), target)->chosen.name, "topk.heap");
-  const auto many = op::select(topk(5), target);
-  EXPECT_EQ(many->chosen.name, "topk.sort");
-  EXPECT_EQ(rejected(*many, "topk.heap")->reason, "5 of 16 are more than a heap gains on");
-  const auto results = computed_by_all(topk(3), {random_array({3, 16})}, target);
-  EXPECT_EQ(results.size(), 2u);
-  expect_all_alike(results);
+  auto chosen = [&](PrimExpr n, DataType t) {
+    return op::select(sort_call("argsort", {PrimExpr(3), std::move(n)}, t, false), target)->chosen.name;
+  };
+  EXPECT_EQ(chosen(16, f32), "argsort.ranks");
+  EXPECT_EQ(chosen(17, f32), "argsort.merge");
+  EXPECT_EQ(chosen(200, DataType::bfloat16()), "argsort.radix");
+  EXPECT_EQ(chosen(tir::var("n"), u8), "argsort.radix");
+  EXPECT_EQ(chosen(200, f64), "argsort.wide_merge");
+  const auto few = op::select(sort_call("sort", {PrimExpr(3), PrimExpr(20)}, f32, false), target);
+  EXPECT_EQ(rejected(*few, "sort.ranks")->reason, "each of 20 elements would be compared with all others");
+  EXPECT_EQ(rejected(*few, "sort.radix")->reason, "20 elements are fewer than its counters pay for");
+  for (const char* name : {"sort", "argsort"})
+    for (const bool descending : {false, true})
+      for (const int64_t n : {1, 9, 16, 203}) {
+        NDArray x = random_array({3, n});
+        for (int64_t i = 0; i < x.size(); ++i) x.set_element(i, std::round(x.element(i) * 3));
+        if (n > 8) x.set_element(3, std::nan("")), x.set_element(6, -0.0), x.set_element(7, -1e30);
+        const auto results =
+            computed_by_all(sort_call(name, {PrimExpr(3), PrimExpr(n)}, f32, descending), {x}, target);
+        EXPECT_EQ(results.size(), 3u);
+        expect_all_alike(results);
+      }
 }
 
 Call pool_call(const char* name, const std::vector<int64_t>& x, const op::PoolAttrs& attrs,
