@@ -31,6 +31,8 @@ constexpr OutcomeText kTexts[] = {
     {RuleOutcome::short_sum, "short_sum", "the sum is too short for lanes"},
     {RuleOutcome::regular_lanes, "regular_lanes", "lanes along the result read neighbours"},
     {RuleOutcome::no_rows, "no_rows", "the stages have no rows in common"},
+    {RuleOutcome::no_columns, "no_columns", "a stage is no fold of columns that each are read once"},
+    {RuleOutcome::no_panel, "no_panel", "the columns are too few, too long, or no whole vectors"},
     {RuleOutcome::lost_loop, "lost_loop", "a loop of the sum vanished when it was split"},
     {RuleOutcome::given_tile, "given_tile", "the block is given a tile"}};
 

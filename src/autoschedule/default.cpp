@@ -115,6 +115,7 @@ RuleOutcome with_reuse(const Site& site) {
          : site.rows              ? RuleOutcome::no_reuse
                                   : RuleOutcome::no_reduction;
 }
+RuleOutcome one_store(const Site& site) { return site.facts ? RuleOutcome::applied : RuleOutcome::opaque; }
 RuleOutcome with_rows(const Site& site) {
   return !site.facts ? RuleOutcome::opaque : site.rows ? RuleOutcome::applied : RuleOutcome::no_reduction;
 }
@@ -131,6 +132,12 @@ struct Rule {
   RuleOutcome (*apply)(Draft&, const Site&);
 };
 constexpr Rule kRules[] = {
+    {{"by_columns",
+      "sums, extremes, softmax and the like across memory: all stages for a panel of columns, whose results "
+      "stay in "
+      "registers"},
+     one_store,
+     by_columns},
     {{"dot_instruction",
       "products of bytes, int16 or bf16 where the target has a dot instruction: a register tile whose "
       "innermost step is that tensor intrinsic; operands are used as they lie in groups, or laid out anew"},

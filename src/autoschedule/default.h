@@ -28,6 +28,8 @@ enum class RuleOutcome {
   short_sum,
   regular_lanes,
   no_rows,
+  no_columns,
+  no_panel,
   lost_loop,
   given_tile,
 };

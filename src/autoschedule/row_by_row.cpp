@@ -4,7 +4,7 @@
 #include <algorithm>
 #include <set>
 
-#include "autoschedule/rules.h"
+#include "autoschedule/stages.h"
 #include "autoschedule/tile.h"
 
 namespace tenon::rules {
@@ -17,18 +17,6 @@ namespace {
 /// sum must have for that.
 constexpr int64_t kSumVectors = 4, kLongSum = 16;
 constexpr double kStageCost = 4;  ///< operations of an instance, where stages are counted together
-
-/// The reduction runs along memory: some load steps by 1 with its last reduction iterator, none gathers.
-bool along_memory(const Facts& f) {
-  if (f.reduce.empty()) return false;
-  const size_t k = size_t(f.reduce.back());
-  bool unit = false;
-  for (const Access& l : f.loads) {
-    if (l.stride[k] != 0 && l.stride[k] != 1) return false;
-    unit = unit || l.stride[k] == 1;
-  }
-  return unit;
-}
 
 /// Lanes of partial results for a reduction of `size` steps; 1: not worth it.
 int64_t partial_lanes(int64_t size, int64_t lanes) {
@@ -127,22 +115,6 @@ struct Stages {
   std::vector<BlockRV> blocks;  ///< in program order, factored sums before their reductions
   int64_t instances = 0;        ///< of all; kUnknown
 };
-
-/// The blocks that lead to `last` through those that are `wanted`, in program order.
-std::vector<BlockRV> leading_to(Draft& draft, BlockRV last, FunctionRef<bool(BlockRV)> wanted) {
-  std::set<int32_t> found;
-  std::vector<BlockRV> stack{last}, out;
-  while (!stack.empty()) {
-    const BlockRV b = stack.back();
-    stack.pop_back();
-    if (!found.insert(b.id).second) continue;
-    for (BlockRV p : draft.schedule.get_producers(b))
-      if (!draft.is_scheduled(p) && wanted(p)) stack.push_back(p);
-  }
-  for (BlockRV b : draft.schedule.blocks())
-    if (found.count(b.id)) out.push_back(b);
-  return out;
-}
 
 /// Sums along memory get their lanes.
 Stages stages_of(Draft& draft, const Facts& last, const std::vector<BlockRV>& blocks) {
@@ -294,6 +266,32 @@ RuleOutcome arrange_rows(Draft& draft, const Site& site, const std::vector<Block
 }
 
 }  // namespace
+
+bool along_memory(const Facts& f) {
+  if (f.reduce.empty()) return false;
+  const size_t k = size_t(f.reduce.back());
+  bool unit = false;
+  for (const Access& l : f.loads) {
+    if (l.stride[k] != 0 && l.stride[k] != 1) return false;
+    unit = unit || l.stride[k] == 1;
+  }
+  return unit;
+}
+
+std::vector<BlockRV> leading_to(Draft& draft, BlockRV last, FunctionRef<bool(BlockRV)> wanted) {
+  std::set<int32_t> found;
+  std::vector<BlockRV> stack{last}, out;
+  while (!stack.empty()) {
+    const BlockRV b = stack.back();
+    stack.pop_back();
+    if (!found.insert(b.id).second) continue;
+    for (BlockRV p : draft.schedule.get_producers(b))
+      if (!draft.is_scheduled(p) && wanted(p)) stack.push_back(p);
+  }
+  for (BlockRV b : draft.schedule.blocks())
+    if (found.count(b.id)) out.push_back(b);
+  return out;
+}
 
 RuleOutcome row_by_row(Draft& draft, const Site& site) {
   Schedule& s = draft.schedule;

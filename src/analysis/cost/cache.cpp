@@ -52,6 +52,15 @@ constexpr int64_t kStreamRows = 2;  ///< tiles that read the same part
 constexpr double kAheadShare = 0.5;
 constexpr double kStreamedShare = 0.9;  ///< of the operand's elements, that the loops meet
 
+// ---------------------------------------------------------------- columns
+/// Vectors side by side: as many lines are fetched one after the other, and as many sums hide the latency of
+/// one.
+constexpr int64_t kMostColumnVectors = 8, kLeastColumnVectors = 2;
+/// Of the second cache, for the elements of a panel that several passes read.
+constexpr double kColumnShare = 0.25;
+/// A panel has at least so many elements beside its results.
+constexpr int64_t kLeastColumn = 4;
+
 // ---------------------------------------------------------------- padded rows
 constexpr double kMostTwice = 2.2;      ///< rows padded for each row read, at most
 constexpr double kRowsShare = 1.0 / 3;  ///< of the second cache, for a block of padded rows
@@ -238,6 +247,20 @@ bool worth_groups(const Nest& nest, const Access& operand, const Grouped& as) {
     if (rows || groups) reads = std::min(reads, kMovedGroupReads);
   }
   return all >= reads * std::min(met, held);
+}
+
+int64_t column_vectors(const ColumnFold& f, const Target& target) {
+  if (f.rows == kUnknown || f.steps == kUnknown || f.steps < kLeastColumn) return 0;
+  int64_t most = std::min(kMostColumnVectors, f.vectors);
+  if (f.passes > 1) {
+    const double panel = double(f.steps) * f.bytes;
+    most = std::min(most, int64_t(kColumnShare * double(target->l2_bytes) / panel));
+  }
+  // Every core has a panel of its own.
+  while (most >= kLeastColumnVectors && f.rows * ceil_div(f.vectors, most) < target->cores) --most;
+  for (int64_t v = most; v >= kLeastColumnVectors; --v)
+    if (f.vectors % v == 0) return v;
+  return 0;
 }
 
 int64_t rows_of_block(const PaddedRows& r, const Target& target) {

@@ -49,6 +49,17 @@ bool worth_groups(const Nest& nest, const Access& operand, const Grouped& as);
 /// The same of one that keeps its order and is only filled up to whole groups along the sum.
 bool worth_filling(const Nest& nest, const Access& operand, const Grouped& as);
 
+/// Columns that are folded across memory, each element read for one result.
+struct ColumnFold {
+  int64_t rows = 1;     ///< of results; those of one are neighbours
+  int64_t vectors = 1;  ///< of a row
+  int64_t steps = 1;    ///< elements of a column; -1: not known
+  double bytes = 0;     ///< of a vector
+  int64_t passes = 1;   ///< folds one after the other over the same elements
+};
+/// Vectors of a panel that is folded at a time; 0: panels do not pay.
+int64_t column_vectors(const ColumnFold& fold, const Target& target);
+
 /// Padded rows that a window walks, made a block at a time where they are read.
 struct PaddedRows {
   int64_t steps = 0;   ///< of the window along the rows (tiles, when it is tiled)
