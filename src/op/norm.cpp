@@ -305,11 +305,19 @@ Tensors def_softmax(const Call& call, const Tensors& in, bool log) {
   const te::Tensor e =
       te::compute(x.shape(), [&](const Vars& v) { return tir::exp(shifted(indices(v))); }, name + "_exp");
   const te::Tensor sum = reduce_over(e, axes, false, te::sum, as_is, name + "_sum");
+  // One division or logarithm for a row: the sum is from 1 to the length of the row, or no number.
+  const te::Tensor scale = te::compute(
+      sum.shape(),
+      [&](const Vars& v) {
+        const PrimExpr s = sum(indices(v));
+        return log ? tir::log(s) : tir::div(constant(s.dtype(), 1), s);
+      },
+      name + "_scale");
   return {te::compute(
       x.shape(),
       [&](const Vars& v) {
         const Shape at = indices(v), row = drop_axes(at, axes);
-        return tir::cast(x.dtype(), log ? shifted(at) - tir::log(sum(row)) : tir::div(e(at), sum(row)));
+        return tir::cast(x.dtype(), log ? shifted(at) - scale(row) : e(at) * scale(row));
       },
       name)};
 }
