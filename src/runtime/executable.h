@@ -127,7 +127,8 @@ struct Executable {
 //   copy_into(to, from, to, from, …): the bytes of each, all at once
 //   reshape(tensor, d0, …) → view;  copy(tensor);  tuple(a, …);  tuple_get(t, i)
 //   none() → none: drops what the register holds, so that its memory can be used again
-//   move(a) → the same value;  make_closure(function, a, …) → Closure
+//   move(a) → the same value;  move(register, 1): it is not read again, and may keep what the result's
+//   register held, for the next tensor that it takes;  make_closure(function, a, …) → Closure
 //   make_data(tag, a, …) → Data;  data_is(data, tag) → 0 or 1;  data_field(data, i)
 //   no_case(): Error "T0519"
 //   ref_create(a) → RefCell;  ref_read(ref);  ref_write(ref, a)

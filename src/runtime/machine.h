@@ -81,6 +81,10 @@ struct Machine {
   int64_t int_arg(const Step& step, uint32_t i);
   Any any_arg(const Step& step, uint32_t i);
   NDArray tensor_arg(const Step& step, uint32_t i);
+  /// The same, borrowed where a register holds it, and otherwise kept in `made`.
+  const NDArrayObj& tensor_ref(const Step& step, uint32_t i, NDArray& made);
+  /// The elements of a tensor that a register, the arena or the constants keep.
+  std::span<char> bytes_arg(const Step& step, uint32_t i);
   /// Dimensions from argument `first` on: ints, or one Shape.
   void dims_arg(const Step& step, uint32_t first, std::vector<int64_t>& out);
   void set_result(const Step& step, Any value) {

@@ -158,6 +158,14 @@ bool MemoryPoolObj::renew(const Any& held, std::span<const int64_t> shape, DataT
   return true;
 }
 
+bool MemoryPoolObj::is_spare(const Any& held) const {
+  if (!held.is_object()) return true;
+  if (!is_type_index<NDArrayObj>(held.tag())) return false;
+  const auto* o = static_cast<const NDArrayObj*>(held.object());
+  return o->owner.object() == this && o->ref_count.load(std::memory_order_acquire) == 1 &&
+         storage_bytes(element_count(o->shape), o->dtype) <= kSmall;
+}
+
 void MemoryPoolObj::set_limit(int64_t bytes) {
   std::lock_guard lock(mutex_);
   limit_ = size_t(std::max<int64_t>(0, bytes));

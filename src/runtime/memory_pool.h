@@ -24,6 +24,8 @@ struct MemoryPoolObj : Object {
   /// Makes the tensor that only `held` holds another one, uninitialised; false when it is not of this pool or
   /// held elsewhere, too. Errors as above, after which `held` has no storage.
   bool renew(const Any& held, std::span<const int64_t> shape, DataType dtype);
+  /// A number, or a tensor that only `held` holds and that is too small to give back before another takes it.
+  bool is_spare(const Any& held) const;
   void set_limit(int64_t bytes);  ///< 0: none
   void trim();                    ///< gives the system what no tensor uses
   void reserve(

@@ -278,6 +278,16 @@ void Machine::make_arena() {
   }
 }
 
+std::span<char> Machine::bytes_arg(const Step& step, uint32_t i) {
+  if (i < step.num_args && step.args[i].kind() == ArgKind::Arena) {
+    const ArenaTensor& t = artifact.executable().arena_tensors[size_t(step.args[i].value())];
+    return {frame().arena + t.offset, storage_bytes(element_count(t.shape), t.dtype)};
+  }
+  NDArray made;
+  const NDArrayObj& a = tensor_ref(step, i, made);
+  return {static_cast<char*>(a.data), storage_bytes(element_count(a.shape), a.dtype)};
+}
+
 NDArray Machine::arena_view(int64_t index) {
   const ArenaTensor& t = artifact.executable().arena_tensors[size_t(index)];
   Frame& f = frame();
@@ -328,6 +338,15 @@ NDArray Machine::tensor_arg(const Step& step, uint32_t i) {
   auto t = v.try_as<NDArray>();
   if (!t || !t->get()) wrong_argument(step, i, "a tensor", v);
   return *std::move(t);
+}
+
+const NDArrayObj& Machine::tensor_ref(const Step& step, uint32_t i, NDArray& made) {
+  if (i < step.num_args && step.args[i].kind() == ArgKind::Register)
+    if (const Any& v = frame().registers[size_t(step.args[i].value())];
+        v.is_object() && is_type_index<NDArrayObj>(v.tag()))
+      return *static_cast<const NDArrayObj*>(v.object());
+  made = tensor_arg(step, i);
+  return *made.get();
 }
 
 void Machine::dims_arg(const Step& step, uint32_t first, std::vector<int64_t>& out) {
@@ -402,7 +421,9 @@ int32_t Machine::gather_call(const Step& step) {
 /// Takes the returned value out of the running frame and clears that frame.
 Any Machine::leave_frame(Any value) {
   Frame& f = frame();
-  for (Any& r : f.registers) r = Any();
+  // The next run of `main` takes small tensors from the registers, without asking the pool.
+  for (Any& r : f.registers)
+    if (depth > 0 || !pool.mut()->is_spare(r)) r = Any();
   --active[size_t(f.function - artifact.executable().functions.data())];
   --depth;
   if (depth >= 0 && f.arena) {

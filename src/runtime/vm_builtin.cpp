@@ -15,22 +15,26 @@ void need(Machine& m, const Step& s, bool condition, const char* what) {
               "this is a bug of the compiler that wrote the artifact");
 }
 
-/// Dimensions of a tensor or shape argument.
-std::vector<int64_t> shape_arg(Machine& m, const Step& s, uint32_t i) {
-  const Any v = m.any_arg(s, i);
-  if (auto shape = v.try_as<Shape>(); shape && *shape) return (*shape)->dims;
-  return m.tensor_arg(s, i).shape();
+/// Dimensions of a tensor or shape argument, borrowed where a register holds it, and otherwise kept in
+/// `made`.
+std::span<const int64_t> shape_ref(Machine& m, const Step& s, uint32_t i, NDArray& made) {
+  if (i < s.num_args && s.args[i].kind() == ArgKind::Register)
+    if (const Any& v = m.frame().registers[size_t(s.args[i].value())];
+        v.is_object() && is_type_index<ShapeObj>(v.tag()))
+      return static_cast<const ShapeObj*>(v.object())->dims;
+  return m.tensor_ref(s, i, made).shape;
 }
 
-Shape new_shape(std::vector<int64_t> dims) {
+void set_shape(Machine& m, const Step& s, std::span<const int64_t> dims) {
   auto shape = make<ShapeObj>();
-  shape.mut()->dims = std::move(dims);
-  return shape;
+  shape.mut()->dims.assign(dims.begin(), dims.end());
+  m.set_result(s, Any(std::move(shape)));
 }
 
 void match_shape(Machine& m, const Step& s) {
   need(m, s, s.num_args >= 2, "match_shape needs a tensor and a rank");
-  const std::vector<int64_t> dims = shape_arg(m, s, 0);
+  NDArray made;
+  const std::span<const int64_t> dims = shape_ref(m, s, 0, made);
   const int64_t n = m.int_arg(s, 1);
   need(m, s, n >= 0 && int64_t(s.num_args) == 2 + 2 * n, "match_shape needs a pair for each dimension");
   bool ok = int64_t(dims.size()) == n;
@@ -134,11 +138,10 @@ void compute_shape(Machine& m, const Step& s) {
 }
 
 void make_shape(Machine& m, const Step& s) {
-  std::vector<int64_t> dims;
-  m.dims_arg(s, 0, dims);
-  m.set_result(s, Any(new_shape(std::move(dims))));
+  m.dims_arg(s, 0, m.dims);
+  set_shape(m, s, m.dims);
 }
-void shape_of(Machine& m, const Step& s) { m.set_result(s, Any(new_shape(m.tensor_arg(s, 0).shape()))); }
+void shape_of(Machine& m, const Step& s) { set_shape(m, s, m.tensor_arg(s, 0).shape()); }
 
 void tensor_to_shape(Machine& m, const Step& s) {
   NDArray a = m.tensor_arg(s, 0);
@@ -146,13 +149,14 @@ void tensor_to_shape(Machine& m, const Step& s) {
     m.fail_at(s, "T0501",
               "a shape must be a list of integers, not a " + to_string(a.dtype()) + " tensor of shape " +
                   shape_text(a.shape()));
-  std::vector<int64_t> dims(size_t(a.size()));
-  for (size_t i = 0; i < dims.size(); ++i) dims[i] = a.element_int(int64_t(i));
-  m.set_result(s, Any(new_shape(std::move(dims))));
+  m.dims.resize(size_t(a.size()));
+  for (size_t i = 0; i < m.dims.size(); ++i) m.dims[i] = a.element_int(int64_t(i));
+  set_shape(m, s, m.dims);
 }
 
 void shape_to_tensor(Machine& m, const Step& s) {
-  const std::vector<int64_t> dims = shape_arg(m, s, 0);
+  NDArray made;
+  const std::span<const int64_t> dims = shape_ref(m, s, 0, made);
   const int64_t n = int64_t(dims.size());
   NDArray a = m.pool.mut()->tensor({&n, 1}, i64);
   std::copy(dims.begin(), dims.end(), a.as_ptr<int64_t>());
@@ -161,7 +165,8 @@ void shape_to_tensor(Machine& m, const Step& s) {
 
 void shape_dim(Machine& m, const Step& s) {
   need(m, s, s.num_args == 2, "shape_dim takes two arguments");
-  const std::vector<int64_t> dims = shape_arg(m, s, 0);
+  NDArray made;
+  const std::span<const int64_t> dims = shape_ref(m, s, 0, made);
   const int64_t i = m.int_arg(s, 1);
   if (i < 0 || i >= int64_t(dims.size()))
     m.fail_at(s, "T0501", "shape " + shape_text(dims) + " has no dimension " + std::to_string(i));
@@ -197,25 +202,28 @@ void arena_tensor(Machine& m, const Step& s) {
 
 void copy_into(Machine& m, const Step& s) {
   need(m, s, s.num_args % 2 == 0, "copy_into takes pairs");
-  std::vector<NDArray> to, from;
+  uint32_t n = 0;
   for (uint32_t i = 0; i < s.num_args; i += 2) {
-    NDArray a = m.tensor_arg(s, i), b = m.tensor_arg(s, i + 1);
-    need(m, s, a.byte_size() == b.byte_size(), "copy_into of different sizes");
-    if (a.data() == b.data()) continue;
-    to.push_back(std::move(a));
-    from.push_back(std::move(b));
+    const std::span<char> to = m.bytes_arg(s, i), from = m.bytes_arg(s, i + 1);
+    need(m, s, to.size() == from.size(), "copy_into of different sizes");
+    if (to.data() == from.data()) continue;
+    m.buffers[2 * n] = to.data(), m.buffers[2 * n + 1] = from.data();
+    m.scalars[n++] = int64_t(to.size());
   }
   // All at once: what is written first must not be what is read later.
-  for (size_t i = 0; i < from.size(); ++i)
-    for (size_t k = 0; k < i; ++k) {
-      const char *x = from[i].as_ptr<char>(), *y = to[k].as_ptr<char>();
-      if (x >= y + to[k].byte_size() || y >= x + from[i].byte_size()) continue;
-      NDArray copy = m.pool.mut()->tensor(from[i].shape(), from[i].dtype());
-      std::memcpy(copy.data(), from[i].data(), from[i].byte_size());
-      from[i] = std::move(copy);
+  std::vector<Any> kept;
+  for (uint32_t i = 1; i < n; ++i)
+    for (uint32_t k = 0; k < i; ++k) {
+      const char *from = static_cast<const char*>(m.buffers[2 * i + 1]),
+                 *to = static_cast<const char*>(m.buffers[2 * k]);
+      if (from >= to + m.scalars[k] || to >= from + m.scalars[i]) continue;
+      const NDArray copy = m.pool.mut()->tensor({&m.scalars[i], 1}, u8);
+      std::memcpy(copy.data(), from, size_t(m.scalars[i]));
+      m.buffers[2 * i + 1] = copy.data();
+      kept.push_back(Any(copy));
       break;
     }
-  for (size_t i = 0; i < to.size(); ++i) std::memmove(to[i].data(), from[i].data(), to[i].byte_size());
+  for (uint32_t i = 0; i < n; ++i) std::memmove(m.buffers[2 * i], m.buffers[2 * i + 1], size_t(m.scalars[i]));
 }
 
 void reshape(Machine& m, const Step& s) {
@@ -247,7 +255,13 @@ void tuple_get(Machine& m, const Step& s) {
   m.set_result(s, (*t)->items[size_t(i)]);
 }
 
-void move(Machine& m, const Step& s) { m.set_result(s, m.any_arg(s, 0)); }
+void move(Machine& m, const Step& s) {
+  if (s.num_args < 2 || s.args[0].kind() != ArgKind::Register || s.dst < 0)
+    return m.set_result(s, m.any_arg(s, 0));
+  Any &from = m.frame().registers[size_t(s.args[0].value())], &to = m.frame().registers[size_t(s.dst)];
+  std::swap(from, to);
+  if (!m.pool.mut()->is_spare(from)) from = Any();
+}
 
 void make_closure(Machine& m, const Step& s) {
   auto closure = make<ClosureObj>();

@@ -54,62 +54,6 @@ std::string symbol_of(const Call& c) {
   return f->symbol;
 }
 
-/// Values that are never alive together share a register, so that a tensor from the pool goes back as soon
-/// as a later value takes its register. Code runs forward but for the jumps back of loops: an interval in
-/// program order covers every path, once values that a loop reads from outside last to its end.
-int32_t share_registers(Executable& exe, size_t first, int32_t fixed, int32_t registers) {
-  struct Interval {
-    int64_t begin = -1, end = -1;
-  };
-  std::vector<Interval> intervals(static_cast<size_t>(registers));
-  std::vector<std::pair<int64_t, int64_t>> loops;
-  auto touch = [&](int64_t r, int64_t at) {
-    Interval& v = intervals[size_t(r)];
-    if (v.begin < 0) v.begin = at;
-    v.end = at;
-  };
-  const auto size = int64_t(exe.code.size());
-  for (int64_t i = int64_t(first); i < size; ++i) {
-    const Instruction& n = exe.code[size_t(i)];
-    for (uint32_t k = n.first_arg; k < n.first_arg + n.num_args; ++k)
-      if (exe.args[k].kind() == ArgKind::Register) touch(exe.args[k].value(), i);
-    if (n.dst >= 0) touch(n.dst, i);
-    if (n.op == Opcode::Goto && n.offset < 0) loops.emplace_back(i + n.offset, i);
-  }
-  // Inner loops end first, so one walk reaches the outermost.
-  for (auto& [begin, end] : loops)
-    for (Interval& v : intervals)
-      if (v.begin >= 0 && v.begin < begin && v.end >= begin) v.end = std::max(v.end, end);
-
-  std::vector<int32_t> place(intervals.size(), -1), free;
-  std::vector<std::vector<int32_t>> ends(size_t(size) - first);
-  for (size_t r = size_t(fixed); r < intervals.size(); ++r)
-    if (intervals[r].end >= 0) ends[size_t(intervals[r].end) - first].push_back(int32_t(r));
-  int32_t used = fixed;
-  auto rename = [&](int64_t r) {
-    if (r < fixed) return int32_t(r);
-    int32_t& p = place[size_t(r)];
-    if (p < 0) {
-      if (free.empty()) {
-        p = used++;
-      } else {
-        p = free.back();
-        free.pop_back();
-      }
-    }
-    return p;
-  };
-  for (int64_t i = int64_t(first); i < size; ++i) {
-    Instruction& n = exe.code[size_t(i)];
-    for (uint32_t k = n.first_arg; k < n.first_arg + n.num_args; ++k)
-      if (exe.args[k].kind() == ArgKind::Register)
-        exe.args[k] = Arg::of(ArgKind::Register, rename(exe.args[k].value()));
-    if (n.dst >= 0) n.dst = rename(n.dst);
-    for (int32_t r : ends[size_t(i) - first]) free.push_back(place[size_t(r)]);
-  }
-  return used;
-}
-
 std::string_view vm_builtin_of(std::string_view op) {
   return op == "shape_of"          ? "vm.builtin.shape_of"
          : op == "tensor_to_shape" ? "vm.builtin.tensor_to_shape"

@@ -137,6 +137,12 @@ TEST(VmCodegen, LoopsWhoseStateIsHeldInRegisters) {
   for (const bool change_places : {true, false}) {
     for (int64_t iterations : {0, 1, 2, 5})
       expect_vm_agrees(loop_model(iterations, tir::var("n"), change_places), {random_array({4})});
+    // What a turn leaves goes over, and is not shared with the register that it was made in.
+    const Artifact artifact = build(loop_model(2, tir::var("n"), change_places));
+    EXPECT_TRUE(std::ranges::any_of(artifact.executable().code, [&](const Instruction& i) {
+      return i.op == Opcode::Call && i.num_args == 2 &&
+             artifact.executable().callees[size_t(i.callee)].name == "vm.builtin.move";
+    }));
     // Only values that change places have to wait for each other.
     EXPECT_EQ(takes_apart(loop_model(2, tir::var("n"), change_places)), change_places);
   }

@@ -130,5 +130,20 @@ TEST(MemoryPool, RenewsWhatNobodyElseHolds) {
   }
 }
 
+TEST(MemoryPool, SpareIsWhatIsSmallAndHeldOnce) {
+  MemoryPool pool = make<MemoryPoolObj>(), other = make<MemoryPoolObj>();
+  const std::vector<int64_t> small{7}, large{9000};
+  EXPECT_TRUE(pool->is_spare(Any()));
+  EXPECT_TRUE(pool->is_spare(Any(3)));
+  const Any held(pool.mut()->tensor(small, f32));
+  EXPECT_TRUE(pool->is_spare(held));
+  EXPECT_FALSE(other->is_spare(held));
+  EXPECT_FALSE(pool->is_spare(Any(pool.mut()->tensor(large, f32))));
+  EXPECT_FALSE(pool->is_spare(Any(NDArray::zeros(small, f32))));
+  EXPECT_FALSE(pool->is_spare(Any(held.as<NDArray>().reshape({7, 1}))));
+  const NDArray second = held.as<NDArray>();
+  EXPECT_FALSE(pool->is_spare(held));
+}
+
 }  // namespace
 }  // namespace tenon

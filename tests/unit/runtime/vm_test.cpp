@@ -170,6 +170,41 @@ TEST(VM, LoopsWithGotoAndIf) {
   EXPECT_EQ(steps, 1001);
 }
 
+TEST(VM, MoveMayGiveUpARegister) {
+  // The storage of a small tensor that is overwritten is that of the next one, in the next run, too.
+  static std::vector<const void*> seen;
+  registry::add("test.vm.see", Function([](Arguments a) {
+                  seen.push_back(a[0].as<NDArray>().data());
+                  return Any();
+                }),
+                true);
+  const Arg type = imm(dtype_word(f32));
+  for (const int64_t elements : {3, 5000}) {
+    seen.clear();
+    Builder b;
+    b.begin("main", 1, 5)
+        .builtin(1, "alloc_tensor", {type, imm(elements)})
+        .builtin(2, "alloc_tensor", {type, imm(elements)})
+        .packed(3, "test.vm.see", {reg(1)})
+        .packed(3, "test.vm.see", {reg(2)})
+        .builtin(1, "move", {reg(2), imm(1)})
+        .packed(3, "test.vm.see", {reg(1)})
+        .builtin(2, "alloc_tensor", {type, imm(elements)})
+        .packed(3, "test.vm.see", {reg(2)})
+        .builtin(4, "copy", {reg(0)})
+        .ret(4);
+    Session session(make_artifact(b.e));
+    for (int run = 0; run < 2; ++run)
+      EXPECT_EQ(session.invoke({NDArray::scalar(run, f32)})[0].element(0), run);
+    for (size_t k = 0; k < 8; k += 4) {
+      EXPECT_NE(seen[k], seen[k + 1]);
+      EXPECT_EQ(seen[k + 2], seen[k + 1]);
+      EXPECT_NE(seen[k + 3], seen[k + 2]);
+    }
+    EXPECT_EQ(seen[3], seen[0]);
+  }
+}
+
 TEST(VM, IfTakesBothBranches) {
   Builder b;
   b.begin("main", 1, 2)
