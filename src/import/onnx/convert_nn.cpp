@@ -67,8 +67,10 @@ Ints per_axis(N& n, const char* name, size_t spatial, int64_t otherwise, int64_t
 
 size_t spatial_axes(N& n) {
   const int64_t r = n.rank(0);
-  if (r < 3 || r > 5)
-    n.unsupported(fmt::format("{} of a tensor of rank {} is not supported", n.op_type(), r));
+  if (r < 3)
+    n.malformed(fmt::format("{} of a tensor of {} dimensions, where batch, channels and others are needed",
+                            n.op_type(), r));
+  if (r > 5) n.unsupported(fmt::format("{} of a tensor of rank {} is not supported", n.op_type(), r));
   return size_t(r - 2);
 }
 

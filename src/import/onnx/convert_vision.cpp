@@ -54,6 +54,9 @@ Values affine_grid(N& n) {
                make_attrs<AlignAttrs>(n.attr_int("align_corners", 0) != 0))};
 }
 Values deform_conv(N& n) {
+  if (n.rank(0) < 3)
+    n.malformed(fmt::format(
+        "DeformConv of a tensor of {} dimensions, where batch, channels and others are needed", n.rank(0)));
   if (n.rank(0) != 4) n.unsupported("DeformConv of other than two spatial axes is not supported");
   auto a = make<DeformAttrs>();
   a.edit()->strides = list(n.attr_ints("strides")), a.edit()->padding = list(n.attr_ints("pads"));

@@ -1033,6 +1033,11 @@ runs("Div and Mod of sizes by a size", [Node("Size", ["a"], ["n"]), Node("Shape"
 runs("Scan over two inputs of one length", Node("Scan", ["a", "b"], ["y"], num_scan_inputs=2, body=Graph([Node("Add", ["p", "q"], ["r"])],
      [("p", floats(2)), ("q", floats(2))], [("r", floats(2))])), [("N", 2), ("M", 2)],
      (floats(3, 2), floats(3, 2)), (floats(1, 2), floats(1, 2)), refused("T0501", floats(3, 2), floats(2, 2)), refused("T0501", floats(2, 2), floats(3, 2)))
+for op, attributes in (("LpPool", {"kernel_shape": [2]}), ("MaxPool", {"kernel_shape": [2]}), ("AveragePool", {"kernel_shape": [2]})):
+    runs(f"{op} of what one branch cannot give", [
+        Node("If", ["a"], ["m"], then_branch=Graph([Node("ReduceSum", ["b"], ["t"], keepdims=0)], [], [("t", floats())]),
+             else_branch=Graph([Node("Neg", ["b"], ["e"])], [], [("e", floats(1, 2, 5))])), Node(op, ["m"], ["y"], **attributes)], [(), (1, 2, "N")],
+         (np.array(False), floats(1, 2, 5)), refused("T0520", np.array(True), floats(1, 2, 4)))
 
 # ---------------------------------------------------------------- where ONNX Runtime is the authority
 seed("by ONNX Runtime")
