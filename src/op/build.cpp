@@ -15,6 +15,7 @@ namespace {
 std::vector<const graph::TensorType*> tensor_types(const Call& call) {
   std::vector<const graph::TensorType*> out;
   for (const Expr& a : call.args) {
+    if (!a) continue;
     if (const auto* t = a->type.as<graph::TensorType>()) out.push_back(t);
     if (const auto* t = a->type.as<graph::TupleType>())
       for (const Type& item : t->items) out.push_back(item.as<graph::TensorType>());
@@ -73,6 +74,7 @@ bool can_lower(const Call& call) {
     return t && shape_of(*t).has_value() && !t->dtype.is_void();
   };
   for (const Expr& a : call.args) {
+    if (!a) continue;  // an argument that is left out
     if (!a->type) return false;
     if (const auto* s = a->type.as<graph::ShapeType>(); s && !s->known) return false;
     if (const auto* p = a->type.as<graph::PrimType>(); p && !p->value) return false;

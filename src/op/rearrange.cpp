@@ -349,12 +349,11 @@ Tensors def_layout(const Call& call, const Tensors& in) {
 std::optional<LaidOut> layout_of_transform(LayoutContext& ctx) {
   const LaidOut* x = ctx.laid_out(ctx.call.args[0]);
   const Layouts l = layouts_of(attrs_of<LayoutTransformAttrs>(ctx.call));
+  const auto have = shape_of(tensor_arg(ctx.call, 0));
+  if (!x || !have || l.src.has_blocks() || l.dst.has_blocks() || ctx.shape.size() < 2) return std::nullopt;
   const auto plain = program_layout(ctx.shape.size());
   const auto channels = tir::as_int(ctx.shape[1]);
-  const auto have = shape_of(tensor_arg(ctx.call, 0));
-  if (!x || !plain || !channels || l.src.has_blocks() || l.dst.has_blocks() || !have ||
-      !tir::is_const_int((*have)[1], x->channels))
-    return std::nullopt;
+  if (!plain || !channels || !tir::is_const_int((*have)[1], x->channels)) return std::nullopt;
   const std::string src = l.src.name(), dst = l.dst.name();
   LaidOut out{x->tensor, x->layout, *channels};
   for (Layout::Axis& a : out.layout.axes) {

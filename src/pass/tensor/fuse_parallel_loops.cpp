@@ -335,7 +335,7 @@ static IRModule fuse_parallel_loops(IRModule module, PassContext& context) {
   std::mutex mutex;  // programs are looked at side by side
   std::map<std::string, std::string> reports;
   IRModule out = tensor_detail::map_bodies(module, [&](const std::string& name, const PrimFunc& f) -> Stmt {
-    if (!f->attrs.get_or("tir.noalias", Any(true)).as<bool>()) return {};
+    if (!f->attrs.get_or("tir.noalias", Any(true)).try_as<bool>().value_or(false)) return {};
     auto program = Steps::of(f->body);
     if (!program || program->steps.size() < 2) return {};
     const int64_t vector_bits = cost::usual_vector_bits(*f, machine.target);

@@ -31,6 +31,36 @@ TEST_F(Graph, ViewOfBytesFromOneOn) {
                {vector({1, 2, 3, 4})}, {3, 4});
 }
 
+TEST_F(Graph, ALineBecomesBlocksAndComesBack) {
+  expect_value(R"(
+    @R.function
+    def main(x: R.Tensor((4,), "float32")):
+        y: R.Tensor((2, 2), "float32") = R.layout_transform(x, index_map=lambda i: (i // 2, i % 2))
+        z: R.Tensor((2, 2), "float32") = R.add(y, y)
+        w: R.Tensor((4,), "float32") = R.layout_transform(z, index_map=lambda i, j: (i * 2 + j,))
+        return w
+)",
+               {vector({1, 2, 3, 4})}, {2, 4, 6, 8});
+}
+
+// An attribute may be written as a value of tensor programs.
+TEST_F(Graph, AttributesWrittenAsTypedTruth) {
+  expect_value(R"(
+    @T.prim_func
+    def twice(x: T.Buffer((4,), "float32"), y: T.Buffer((4,), "float32")):
+        T.func_attr({"tir.noalias": T.bool(True)})
+        for i in range(4):
+            with T.block("y"):
+                v = T.axis.spatial(4, i)
+                y[v] = x[v] * T.float32(2)
+    @R.function
+    def main(x: R.Tensor((4,), "float32")):
+        y = R.call_tir(cls.twice, (x,), R.Tensor((4,), "float32"))
+        return y
+)",
+               {vector({1, 2, 3, 4})}, {2, 4, 6, 8});
+}
+
 TEST_F(Graph, SumsInAnotherTypeAndPositionsOfAll) {
   expect_value(R"(
     @R.function

@@ -112,7 +112,8 @@ class BranchParallelizer {
                                                   "tenon.source"};
     for (const auto& [key, value] : f->attrs)
       if (!known.count(key)) return false;
-    if (!staged(f) || !f->attrs.get_or("tir.noalias", Any(false)).as<bool>()) return false;
+    if (!staged(f) || !f->attrs.get_or("tir.noalias", Any(false)).try_as<bool>().value_or(false))
+      return false;
     bool plain = true;
     const auto direct = [&](const Array<PrimExpr>& indices) {
       for (const PrimExpr& i : indices)
