@@ -14,7 +14,7 @@ import signal
 import sys
 
 SIZES = (4, 3, 5, 2, 6, 7, 8)  # of symbolic sizes, in the order in which they are met
-LIMIT_S = 4  # of processor time, for one program or function
+LIMIT_S = 2  # of processor time, for one program or function
 RTOL, ATOL = 1e-4, 1e-4  # sums in another order
 HALF = 2e-2              # float16 and bfloat16
 
@@ -96,8 +96,6 @@ def run(paths):
             return random([size_of(d, sizes) for d in dims], str(t.dtype))
         if kind == "ir.TupleType":
             return tuple(argument(x, sizes) for x in t.items)
-        if kind == "ir.PrimType" and str(t.dtype).startswith("int"):
-            return size_of(t.value, sizes) if t.value is not None else 3
         raise NotCalled(f"a parameter of type {kind.split('.')[-1]}")
 
     def parts(args):
@@ -124,8 +122,9 @@ def run(paths):
             return f"{a.dtype}{list(a.shape)} and {b.dtype}{list(b.shape)}"
         if a.dtype.kind != "f":
             return "" if (a == b).all() else "other values"
-        tolerance = HALF if a.dtype.itemsize == 2 else 0
-        same = np.isclose(a.astype("d"), b.astype("d"), rtol=RTOL + tolerance, atol=ATOL + tolerance, equal_nan=True)
+        # What is left of large halves that cancel is as exact as these.
+        half = HALF * max(1.0, float(np.sqrt(np.mean(np.square(a.astype("d")))))) if a.dtype.itemsize == 2 and a.size else 0
+        same = np.isclose(a.astype("d"), b.astype("d"), rtol=RTOL, atol=ATOL + half, equal_nan=True)
         return "" if same.all() else f"other values: {a[~same].flat[0]} and {b[~same].flat[0]}"
 
     def outcome(f):
