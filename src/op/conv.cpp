@@ -68,7 +68,7 @@ bool blocks_fit(const Call& call, size_t n) {
          (b.kernel.group == 0 || (b.data != 0 && b.data % b.kernel.group == 0));
 }
 
-bool expect_conv_factors(InferContext& ctx, const TensorType& x, const TensorType& w) {
+bool expect_conv_factors(InferContext& ctx, const graph::TensorType& x, const graph::TensorType& w) {
   if (is_widened(x.dtype, w.dtype) && ctx.attrs<ConvAttrs>().out_dtype == f32) return true;
   return ctx.expect_factors(x.dtype, w.dtype);
 }
