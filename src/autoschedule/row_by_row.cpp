@@ -265,6 +265,29 @@ RuleOutcome arrange_rows(Draft& draft, const Site& site, const std::vector<Block
   return RuleOutcome::applied;
 }
 
+/// Pieces of a sum of `size` steps that give all cores something to do where there are only `count` rows; 0: that
+/// does not pay, or none divides it.
+int64_t pieces_of_row(const Facts& f, int64_t size, int64_t count, const Target& target) {
+  if (size == kUnknown || count == kUnknown || count >= target->cores) return 0;
+  const int64_t lanes = kSumVectors * cost::lanes_for(f, target);
+  if (!cost::worth_parallel(double(size) * double(count) / double(lanes) * kSumVectors * f.cost, target)) return 0;
+  for (int64_t pieces = cost::ceil_div(cost::tasks_wanted(target), count); pieces >= target->cores; --pieces)
+    if (size % (pieces * lanes) == 0) return pieces;
+  return 0;
+}
+
+/// A long sum of few rows in pieces of each row, which are rows of their own, and a sum of these.
+RuleOutcome sum_in_pieces(Draft& draft, const Facts& f, const Fusion& sum, int64_t pieces) {
+  Schedule& s = draft.schedule;
+  if (sum.any()) s.fuse_iterators(f.id, sum.first, sum.count);
+  const BlockRV part = s.rfactor(s.split(s.get_loops(f.id)[size_t(sum.first)], {pieces, -1})[0], -1);
+  const Site site{.block = part, .facts = facts_of(s, part), .rows = true};
+  if (!site.facts) return RuleOutcome::opaque;
+  if (const RuleOutcome o = row_by_row(draft, site); o != RuleOutcome::applied) return o;
+  draft.set_scheduled(part);
+  return RuleOutcome::applied;
+}
+
 }  // namespace
 
 bool along_memory(const Facts& f) {
@@ -302,6 +325,14 @@ RuleOutcome row_by_row(Draft& draft, const Site& site) {
   if (!row) return RuleOutcome::no_rows;
   const int64_t count = count_of(*site.facts, *row),
                 groups = groups_of(s, leading, site.block, count, draft.target);
+  if (site.facts->is_reduction() && site.facts->block->init && along_memory(*site.facts)) {
+    const Fusion sum = sum_along_memory(*site.facts);
+    const int64_t size = fused(*site.facts, sum).extent[size_t(sum.first)];
+    if (const int64_t pieces = pieces_of_row(*site.facts, size, count, draft.target); pieces > 0)
+      if (attempt(draft, "pieces of a row", [&](Draft& d) { return sum_in_pieces(d, *site.facts, sum, pieces); }) ==
+          RuleOutcome::applied)
+        return RuleOutcome::applied;
+  }
   if (groups != count && attempt(draft, "groups of rows", [&](Draft& d) {
                            return arrange_rows(d, site, leading, *row, count, groups);
                          }) == RuleOutcome::applied)

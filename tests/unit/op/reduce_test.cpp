@@ -280,5 +280,61 @@ TEST(RunningFolds, AllDirections) {
             (L{-128, 3, 3, 5}));
 }
 
+TEST(RunningFolds, LongRowsAndWideOnesOfEveryType) {
+  // More elements than a vector along memory and beside it, and a rest.
+  const struct {
+    const char* name;
+    double first;
+    double (*step)(double, double);
+  } cases[] = {{"cumsum", 0, [](double a, double b) { return a + b; }}, {"cummax", -inf, [](double a, double b) { return std::max(a, b); }}};
+  for (const auto& c : cases)
+    for (const DataType t : {f32, f64, f16, i32, i64})
+      for (const Dims& dims : {Dims{2, 37}, Dims{3, 2, 37}, Dims{33, 1}, Dims{16, 16}, Dims{0, 20}, Dims{20, 0}})
+        for (int64_t axis = 0; axis < int64_t(dims.size()); ++axis)
+          for (const bool exclusive : {false, true})
+            for (const bool reverse : {false, true}) {
+              if (exclusive && c.first != 0 && t.is_integer()) continue;
+              SCOPED_TRACE(c.name);
+              NDArray x = random(dims, t, -3, 3);
+              for (int64_t i = 0; t.is_float() && i < x.size(); ++i) x.set_element(i, std::round(x.element(i)));
+              const auto d = size_t(axis);
+              expect_all(run(c.name, {x}, make_attrs<CumsumAttrs>(axis, exclusive, reverse)), dims, [&](const Index& i) {
+                double s = c.first;
+                for (int64_t k = 0; k < dims[d]; ++k) {
+                  Index j = i;
+                  j[d] = k;
+                  const int64_t ahead = reverse ? k - i[d] : i[d] - k;
+                  if (ahead > 0 || (ahead == 0 && !exclusive)) s = c.step(s, at(x, j));
+                }
+                return s;
+              });
+            }
+}
+
+TEST(RunningFolds, HoldWhatIsNoNumberAndSizesThatOnlyTheRunKnows) {
+  NDArray x = random({2, 40});
+  x.set_element(17, nan), x.set_element(40 + 20, inf), x.set_element(40 + 30, -inf);
+  auto n = tir::var("n"), m = tir::var("m");
+  for (const int64_t axis : {0, 1})
+    for (const char* name : {"cumsum", "cummin", "logcumsumexp"}) {
+      SCOPED_TRACE(name);
+      const Expr e = op_call(name, {input("x", Shape{n, m})}, make_attrs<CumsumAttrs>(axis, false, false));
+      const NDArray y = run_call(e, {x})[0];
+      const NDArray wanted = run(name, {x}, make_attrs<CumsumAttrs>(axis, false, false));
+      expect_all(y, {2, 40}, [&](const Index& i) { return at(wanted, i); });
+      if (axis == 0) continue;
+      for (int64_t i = 0; i < 40; ++i) {
+        EXPECT_EQ(std::isnan(at(y, {0, i})), i >= 17) << i;
+        if (std::string(name) == "cumsum") {
+          EXPECT_EQ(std::isnan(at(y, {1, i})), i >= 30) << i;
+          EXPECT_EQ(at(y, {1, i}) == inf, i >= 20 && i < 30) << i;
+        }
+        if (std::string(name) == "cummin") {
+          EXPECT_EQ(at(y, {1, i}) == -inf, i >= 30) << i;
+        }
+      }
+    }
+}
+
 }  // namespace
 }  // namespace tenon::op_test
