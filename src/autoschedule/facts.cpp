@@ -179,7 +179,8 @@ std::optional<Facts> facts_of(Schedule& s, BlockRV id) {
     const IterVar& v = f.block->iter_vars[i];
     // An axis of one element may have lost its loop variable, but not its loop.
     const bool still = is_zero(r->iter_values[i]) && is_one(v->dom->extent) && is_one(l->extent);
-    if ((!still && r->iter_values[i].get() != l->loop_var.get()) || l->kind != ForKind::serial || !is_zero(l->min))
+    if ((!still && r->iter_values[i].get() != l->loop_var.get()) || l->kind != ForKind::serial ||
+        !is_zero(l->min))
       return std::nullopt;
     if (v->kind == IterKind::spatial)
       f.spatial.push_back(int(i));

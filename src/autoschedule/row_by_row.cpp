@@ -265,12 +265,13 @@ RuleOutcome arrange_rows(Draft& draft, const Site& site, const std::vector<Block
   return RuleOutcome::applied;
 }
 
-/// Pieces of a sum of `size` steps that give all cores something to do where there are only `count` rows; 0: that
-/// does not pay, or none divides it.
+/// Pieces of a sum of `size` steps that give all cores something to do where there are only `count` rows; 0:
+/// that does not pay, or none divides it.
 int64_t pieces_of_row(const Facts& f, int64_t size, int64_t count, const Target& target) {
   if (size == kUnknown || count == kUnknown || count >= target->cores) return 0;
   const int64_t lanes = kSumVectors * cost::lanes_for(f, target);
-  if (!cost::worth_parallel(double(size) * double(count) / double(lanes) * kSumVectors * f.cost, target)) return 0;
+  if (!cost::worth_parallel(double(size) * double(count) / double(lanes) * kSumVectors * f.cost, target))
+    return 0;
   for (int64_t pieces = cost::ceil_div(cost::tasks_wanted(target), count); pieces >= target->cores; --pieces)
     if (size % (pieces * lanes) == 0) return pieces;
   return 0;
@@ -329,8 +330,9 @@ RuleOutcome row_by_row(Draft& draft, const Site& site) {
     const Fusion sum = sum_along_memory(*site.facts);
     const int64_t size = fused(*site.facts, sum).extent[size_t(sum.first)];
     if (const int64_t pieces = pieces_of_row(*site.facts, size, count, draft.target); pieces > 0)
-      if (attempt(draft, "pieces of a row", [&](Draft& d) { return sum_in_pieces(d, *site.facts, sum, pieces); }) ==
-          RuleOutcome::applied)
+      if (attempt(draft, "pieces of a row", [&](Draft& d) {
+            return sum_in_pieces(d, *site.facts, sum, pieces);
+          }) == RuleOutcome::applied)
         return RuleOutcome::applied;
   }
   if (groups != count && attempt(draft, "groups of rows", [&](Draft& d) {

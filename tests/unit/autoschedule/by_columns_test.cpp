@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Folds across memory, all stages for a panel of columns, and long rows in pieces: which programs the rules take, the
-// same values, and from the trace the same program.
+// Folds across memory, all stages for a panel of columns, and long rows in pieces: which programs the rules
+// take, the same values, and from the trace the same program.
 #include "../schedule/programs.h"
 #include "autoschedule/default.h"
 #include "ir/text.h"
@@ -10,19 +10,23 @@
 namespace tenon::testing {
 namespace {
 
-/// How the rule, or its step, ended on the first block that it was tried on, which is the last of the program.
-std::string outcome_of(const std::vector<RuleAttempt>& attempts, const std::string& rule, const std::string& step) {
+/// How the rule, or its step, ended on the first block that it was tried on, which is the last of the
+/// program.
+std::string outcome_of(const std::vector<RuleAttempt>& attempts, const std::string& rule,
+                       const std::string& step) {
   for (const RuleAttempt& a : attempts)
     if (a.rule == rule && a.step == step) return std::string(name_of(a.outcome));
   return {};
 }
 
-std::string expect_same(const Program& p, const Target& t, const std::string& rule, const std::string& step = {}) {
+std::string expect_same(const Program& p, const Target& t, const std::string& rule,
+                        const std::string& step = {}) {
   std::vector<RuleAttempt> attempts;
   const tir::PrimFunc f = default_schedule(p.function, t, &attempts);
   EXPECT_EQ(problems_of(f), "") << p.name;
   EXPECT_TRUE(same(run(p.function, p.sizes), run(f, p.sizes))) << p.name << "\n" << print(f);
-  Schedule again = Schedule::replay(p.function, Trace::from_json(f->attrs.at("tenon.trace").as<std::string>()));
+  Schedule again =
+      Schedule::replay(p.function, Trace::from_json(f->attrs.at("tenon.trace").as<std::string>()));
   EXPECT_TRUE(structural_equal(again.function()->body, f->body)) << p.name;
   return outcome_of(attempts, rule, step);
 }
@@ -32,10 +36,14 @@ Program column_softmax(PrimExpr n, PrimExpr k, PrimExpr m) {
   Tensor a = te::placeholder({n, k, m}, f32, "A");
   auto axis = [&](const char* name) { return te::reduce_axis(tir::range(PrimExpr(0), k), name); };
   tir::IterVar i = axis("i"), j = axis("j");
-  Tensor top = te::compute({n, m}, [&](const Vars& v) { return te::max(a({v[0], i->var, v[1]}), {i}); }, "top");
-  Tensor e = te::compute({n, k, m}, [&](const Vars& v) { return tir::exp(a({v[0], v[1], v[2]}) - top({v[0], v[2]})); }, "e");
-  Tensor sum = te::compute({n, m}, [&](const Vars& v) { return te::sum(e({v[0], j->var, v[1]}), {j}); }, "sum");
-  Tensor y = te::compute({n, k, m}, [&](const Vars& v) { return tir::div(e({v[0], v[1], v[2]}), sum({v[0], v[2]})); }, "y");
+  Tensor top =
+      te::compute({n, m}, [&](const Vars& v) { return te::max(a({v[0], i->var, v[1]}), {i}); }, "top");
+  Tensor e = te::compute(
+      {n, k, m}, [&](const Vars& v) { return tir::exp(a({v[0], v[1], v[2]}) - top({v[0], v[2]})); }, "e");
+  Tensor sum =
+      te::compute({n, m}, [&](const Vars& v) { return te::sum(e({v[0], j->var, v[1]}), {j}); }, "sum");
+  Tensor y = te::compute(
+      {n, k, m}, [&](const Vars& v) { return tir::div(e({v[0], v[1], v[2]}), sum({v[0], v[2]})); }, "y");
   return {"column_softmax", te::create_prim_func({a, y}), {}};
 }
 
@@ -71,8 +79,8 @@ TEST(Pieces, OfLongRowsWhereThereAreFewerThanCores) {
   const std::string step = "pieces of a row";
   EXPECT_EQ(expect_same(row_max(1, 4096), t, "row_by_row", step), "applied");
   EXPECT_EQ(expect_same(row_max(2, 4096), t, "row_by_row", step), "applied");
-  EXPECT_EQ(expect_same(row_max(4, 4096), t, "row_by_row", step), "");   // a row for each core
-  EXPECT_EQ(expect_same(row_max(1, 4099), t, "row_by_row", step), "");   // no pieces of one length
+  EXPECT_EQ(expect_same(row_max(4, 4096), t, "row_by_row", step), "");  // a row for each core
+  EXPECT_EQ(expect_same(row_max(1, 4099), t, "row_by_row", step), "");  // no pieces of one length
   EXPECT_EQ(expect_same(row_max(1, 4096), target_of({512, 32, 4}), "row_by_row", step), "");  // not worth it
 }
 

@@ -286,28 +286,32 @@ TEST(RunningFolds, LongRowsAndWideOnesOfEveryType) {
     const char* name;
     double first;
     double (*step)(double, double);
-  } cases[] = {{"cumsum", 0, [](double a, double b) { return a + b; }}, {"cummax", -inf, [](double a, double b) { return std::max(a, b); }}};
+  } cases[] = {{"cumsum", 0, [](double a, double b) { return a + b; }},
+               {"cummax", -inf, [](double a, double b) { return std::max(a, b); }}};
   for (const auto& c : cases)
     for (const DataType t : {f32, f64, f16, i32, i64})
-      for (const Dims& dims : {Dims{2, 37}, Dims{3, 2, 37}, Dims{33, 1}, Dims{16, 16}, Dims{0, 20}, Dims{20, 0}})
+      for (const Dims& dims :
+           {Dims{2, 37}, Dims{3, 2, 37}, Dims{33, 1}, Dims{16, 16}, Dims{0, 20}, Dims{20, 0}})
         for (int64_t axis = 0; axis < int64_t(dims.size()); ++axis)
           for (const bool exclusive : {false, true})
             for (const bool reverse : {false, true}) {
               if (exclusive && c.first != 0 && t.is_integer()) continue;
               SCOPED_TRACE(c.name);
               NDArray x = random(dims, t, -3, 3);
-              for (int64_t i = 0; t.is_float() && i < x.size(); ++i) x.set_element(i, std::round(x.element(i)));
+              for (int64_t i = 0; t.is_float() && i < x.size(); ++i)
+                x.set_element(i, std::round(x.element(i)));
               const auto d = size_t(axis);
-              expect_all(run(c.name, {x}, make_attrs<CumsumAttrs>(axis, exclusive, reverse)), dims, [&](const Index& i) {
-                double s = c.first;
-                for (int64_t k = 0; k < dims[d]; ++k) {
-                  Index j = i;
-                  j[d] = k;
-                  const int64_t ahead = reverse ? k - i[d] : i[d] - k;
-                  if (ahead > 0 || (ahead == 0 && !exclusive)) s = c.step(s, at(x, j));
-                }
-                return s;
-              });
+              expect_all(run(c.name, {x}, make_attrs<CumsumAttrs>(axis, exclusive, reverse)), dims,
+                         [&](const Index& i) {
+                           double s = c.first;
+                           for (int64_t k = 0; k < dims[d]; ++k) {
+                             Index j = i;
+                             j[d] = k;
+                             const int64_t ahead = reverse ? k - i[d] : i[d] - k;
+                             if (ahead > 0 || (ahead == 0 && !exclusive)) s = c.step(s, at(x, j));
+                           }
+                           return s;
+                         });
             }
 }
 
