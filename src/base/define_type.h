@@ -163,8 +163,9 @@ class FieldList {
   }
 };
 
+// Used: other files call it, even where this one has all of its own calls inlined.
 template <class T>
-const TypeInfo* detail::reflected_type() {
+[[gnu::used]] const TypeInfo* detail::reflected_type() {
   static const TypeInfo* info = [] {
     TypeInfo t = describe<T>();
     static FieldList all;  // lives as long as the table
@@ -180,7 +181,6 @@ const TypeInfo* detail::reflected_type() {
 template <class... Ts>
 struct DefineTypes {
   using Entry = const TypeInfo* (*)();
-  // The addresses keep the functions, which other files call.
   static constexpr Entry entries[] = {&detail::reflected_type<Ts>...};
   static const bool registered;
 };
