@@ -301,9 +301,7 @@ void act_any(Schedule& s, Random& r, Run run, const std::vector<BlockRV>& blocks
              const std::vector<LoopRV>& loops) {
   static const std::vector<const Primitive*> all = [] {
     std::vector<const Primitive*> out = primitives();
-    std::erase_if(out, [](const Primitive* p) {
-      return p->kind != StepKind::change || p->trusts_caller;
-    });
+    std::erase_if(out, [](const Primitive* p) { return p->kind != StepKind::change || p->trusts_caller; });
     return out;
   }();
   const Primitive& p = *all[size_t(r.below(all.size()))];
