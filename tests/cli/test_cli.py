@@ -818,7 +818,8 @@ def main(x: R.Tensor((3,), "float32")):
         program.write_text(PRODUCT)
         how = ["opt", program, "--pass", "default_schedule", "--explain", "--target", "llvm -mcpu=x86-64-v3"]
         text = self.ok(*how)
-        rules = ["# ---- rules of product", "# c", "#   dot_instruction: the sum is not one of products of two widened loads",
+        rules = ["# ---- rules of product", "# c", "#   by_columns: a stage is no fold of columns that each are read once",
+                 "#   dot_instruction: the sum is not one of products of two widened loads",
                  "#   inner_product: the operands are not both contiguous along the sum", "#   register_tile: applied"]
         self.assertIn("\n".join(rules), text)
         self.assertRegex(text, r'#   register_tile: applied\n#       tile \{"vj":\[\d+,8\].*\}: applied')
