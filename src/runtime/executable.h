@@ -22,6 +22,9 @@ enum class ArgKind : uint8_t {
 struct Arg {
   int64_t word = 0;
   static Arg of(ArgKind kind, int64_t value) { return {int64_t(uint64_t(value) << 3) | int64_t(kind)}; }
+  /// Do the 61 bits of a value suffice? Sizes are less, but constants in expressions of sizes may be
+  /// anything.
+  static bool holds(int64_t value) { return of({}, value).value() == value; }
   ArgKind kind() const { return ArgKind(word & 7); }
   int64_t value() const { return word >> 3; }
 };

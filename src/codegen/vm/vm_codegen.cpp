@@ -89,7 +89,7 @@ class FunctionCodegen : VMEmitter {
   // ---------------------------------------------------------------- sizes
   /// A scalar argument for an integer expression of sizes.
   Arg size(const PrimExpr& e) {
-    if (auto n = tir::as_int(e)) return number(*n);
+    if (auto n = tir::as_int(e); n && Arg::holds(*n)) return number(*n);
     if (const auto* v = e.as<tir::Var>()) {
       auto it = slots_.find(v);
       if (it == slots_.end())

@@ -97,7 +97,15 @@ void shape_postfix(const PrimExpr& e, const std::string& function, std::vector<A
     shape_postfix(b, function, out, slot);
     push(ShapeWord::Apply, int64_t(op));
   };
-  if (auto n = tir::as_int(e)) return push(ShapeWord::Number, *n);
+  if (auto n = tir::as_int(e)) {
+    if (Arg::holds(*n)) return push(ShapeWord::Number, *n);
+    constexpr int64_t kHalf = int64_t(1) << 32;  // the upper half, shifted by a product, and the lower one
+    push(ShapeWord::Number, *n >> 32);
+    push(ShapeWord::Number, kHalf);
+    push(ShapeWord::Apply, int64_t(ShapeOp::Mul));
+    push(ShapeWord::Number, *n & (kHalf - 1));
+    return push(ShapeWord::Apply, int64_t(ShapeOp::Add));
+  }
   if (e.is<tir::Var>()) return push(ShapeWord::Slot, slot(e));
   if (auto* n = e.as<tir::Cast>()) return shape_postfix(n->value, function, out, slot);
   if (auto* n = e.as<tir::Add>()) return both(n->a, n->b, ShapeOp::Add);

@@ -66,6 +66,16 @@ TEST_F(RunTimeSizes, ReshapeByData) {
   expect_shape(kReshape, {ramp({0}), sizes({0, 5})}, {0, 5}, 0);
 }
 
+TEST_F(RunTimeSizes, OfConstantsThatTakeAll64Bits) {
+  // As a slice writes them that begins as far in front of its axis as can be said.
+  expect_shape(R"(
+    @R.function
+    def main(x: R.Tensor((k,), "float32")):
+        return R.zeros(R.shape([k + 1 + T.max(k * -1, T.int64(-9223372036854775808))]), dtype="float32")
+)",
+               {ramp({4})}, {1}, 0);
+}
+
 TEST_F(RunTimeSizes, WhatDoesNotFitIsRefused) {
   EXPECT_EQ(refusal(kReshape, {ramp({6}), sizes({4, 3})}).substr(0, 5), "T0501");
   EXPECT_EQ(refusal(kReshape, {ramp({6}), sizes({-1, 3})}).substr(0, 5), "T0501");
