@@ -449,9 +449,15 @@ class GraphInterpreter {
 
   Value call_destination(const graph::Call& n, const Op& op, Environment& env) {
     const Value packed = eval(n.args[1], env);
-    std::vector<NDArray> arrays;
     const ArrayObj* tuple = as_tuple(packed);
-    for (const Any& a : tuple ? tuple->items : std::vector<Any>{packed}) arrays.push_back(a.as<NDArray>());
+    const std::vector<Value> given = tuple ? tuple->items : std::vector<Value>{packed};
+    if (op.name == "call_dps_packed") return call_packed_destination(n, given, env);
+    std::vector<NDArray> arrays;
+    for (const Value& a : given) {
+      const auto array = a.try_as<NDArray>();
+      if (!array || !*array) error("T0353", "a tensor program is given " + describe(a), n.origin);
+      arrays.push_back(*array);
+    }
     Array<int64_t> inplace;
     if (op.name == "call_tir_inplace" && n.attrs)
       for (const FieldInfo& f : type_of(n.attrs)->fields)
@@ -467,24 +473,32 @@ class GraphInterpreter {
         arrays.push_back(outputs.back().as<NDArray>());
       }
     }
-    if (const auto* g = n.args[0].as<GlobalVar>()) {
-      if (n.args.size() > 2) {
-        const Value symbolic = eval(n.args[2], env);
-        for (int64_t d : as_shape(symbolic)->dims) {
-          NDArray s = NDArray::empty({}, i64);
-          s.set_element_int(0, d);
-          arrays.push_back(s);
-        }
+    if (n.args.size() > 2) {
+      const Value symbolic = eval(n.args[2], env);
+      for (int64_t d : as_shape(symbolic)->dims) {
+        NDArray s = NDArray::empty({}, i64);
+        s.set_element_int(0, d);
+        arrays.push_back(s);
       }
-      auto f = module_.find(g->name).cast<tir::PrimFuncNode>();
-      if (!f) error("T0350", fmt::format("no tensor function `{}` in the module", g->name), n.origin);
-      run_program(f, arrays, outputs, inplace);
-    } else {
-      std::vector<Value> args;
-      for (const NDArray& a : arrays) args.push_back(Any(a));
-      eval(n.args[0], env).as<PackedFunction>().call_packed(args);
     }
-    // A tuple of one stays a tuple.
+    const std::string& name = n.args[0].as<GlobalVar>()->name;
+    auto f = module_.find(name).cast<tir::PrimFuncNode>();
+    if (!f) error("T0350", fmt::format("no tensor function `{}` in the module", name), n.origin);
+    run_program(f, arrays, outputs, inplace);
+    return results_of(n, outputs);
+  }
+
+  /// A packed function is given shapes and numbers, too, and then the tensors that it fills.
+  Value call_packed_destination(const graph::Call& n, std::vector<Value> args, Environment& env) {
+    std::vector<Value> outputs;
+    for (const Type& t : n.type_args) outputs.push_back(Any(allocate(t, env)));
+    args.insert(args.end(), outputs.begin(), outputs.end());
+    eval(n.args[0], env).as<PackedFunction>().call_packed(args);
+    return results_of(n, outputs);
+  }
+
+  /// A tuple of one stays a tuple.
+  static Value results_of(const graph::Call& n, const std::vector<Value>& outputs) {
     const bool one = outputs.size() == 1 && !(n.type && n.type.is<TupleType>());
     return one ? outputs[0] : tuple_value(outputs);
   }

@@ -130,5 +130,38 @@ TEST_F(Graph, AProgramSaysAndChecks) {
   EXPECT_EQ(run_error([&] { run(m, {number(5)}); }), "T0523");
 }
 
+TEST_F(Graph, FunctionsThatFillTensorsTakeShapesAndNumbers) {
+  registry::add("test.reference.fill", tenon::Function([](Arguments a) -> Any {
+                  const auto out = a[3].as<NDArray>();
+                  const auto shape = a[1].as<tenon::Shape>();
+                  auto* to = static_cast<float*>(out.data());
+                  for (int64_t i = 0; i < out.size(); ++i)
+                    to[i] = float(shape->dims[0] * 10 + a[2].as<int64_t>());
+                  return {};
+                }),
+                true);
+  expect_value(R"(
+    @R.function
+    def main(x: R.Tensor((2,), "float32")):
+        y = R.call_dps_packed("test.reference.fill", (x, R.shape([4]), R.prim_value(2)), out_sinfo=R.Tensor((2,), "float32"))
+        return R.add(x, y)
+)",
+               {vector({1, 2})}, {43, 44});
+}
+
+TEST_F(Graph, ATupleIsNoTensorForAProgram) {
+  const IRModule m = module(R"(
+    @T.prim_func
+    def twice(x: T.Buffer((2,), "float32"), y: T.Buffer((2,), "float32")):
+        for i in range(2):
+            y[i] = x[i] * T.float32(2)
+    @R.function
+    def main(x: R.Tensor((2,), "float32")):
+        y = R.call_tir(cls.twice, ((x,),), R.Tensor((2,), "float32"))
+        return y
+)");
+  EXPECT_EQ(run_error([&] { interpret(m, "main", {vector({1, 2})}); }), "T0353");
+}
+
 }  // namespace
 }  // namespace tenon::graph::testing_graph
