@@ -141,28 +141,35 @@ Type infer_softmax(InferContext& ctx) {
 
 const bool fast_registered = [] {
   using D = Domain;
+  using enum Approximation;
   register_unary("fast_exp", "exp to 3e-7 of its value, for x from -87 to 88 (beyond: the value there).",
-                 D::floating, [](const Call&, const PrimExpr& x) { return fast_exp(x); });
-  register_unary("fast_tanh", "tanh to 3e-7.", D::floating,
-                 [](const Call&, const PrimExpr& x) { return fast_tanh(x); });
-  register_unary("fast_erf", "erf to 5e-7.", D::floating,
-                 [](const Call&, const PrimExpr& x) { return fast_erf(x); });
+                 D::floating, [](const Call&, const PrimExpr& x) { return fast_exp(x); })
+      .approximates("exp", float32);
+  register_unary("fast_tanh", "tanh to 3e-7.", D::floating, [](const Call&, const PrimExpr& x) {
+    return fast_tanh(x);
+  }).approximates("tanh", float32);
+  register_unary("fast_erf", "erf to 5e-7.", D::floating, [](const Call&, const PrimExpr& x) {
+    return fast_erf(x);
+  }).approximates("erf", float32);
   register_unary("rough_sigmoid", "sigmoid to 2e-4 of its value, for results that become bfloat16.",
-                 D::floating, [](const Call&, const PrimExpr& x) { return rough_sigmoid(x); });
+                 D::floating, [](const Call&, const PrimExpr& x) { return rough_sigmoid(x); })
+      .approximates("sigmoid", bfloat16);
   register_unary("rough_erf", "erf to 3.1e-5, for results that become bfloat16.", D::floating,
-                 [](const Call&, const PrimExpr& x) { return rough_erf(x); });
-  auto softmax = [](const char* name, const char* summary) -> OpRegistration {
+                 [](const Call&, const PrimExpr& x) { return rough_erf(x); })
+      .approximates("erf", bfloat16);
+  auto softmax = [](const char* name, const char* summary, Approximation enough_for) -> OpRegistration {
     return register_op(name, summary)
+        .approximates("nn.softmax", enough_for)
         .argument("x", "Tensor", "the operand")
         .attrs<AxisAttrs>()
         .infer(infer_softmax)
         .fusion(FusionKind::out_element_wise_fusable);
   };
-  softmax("nn.fast_softmax", "softmax over fast_exp.").tensor_def([](const Call& c, const auto& in) {
+  softmax("nn.fast_softmax", "softmax over fast_exp.", float32).tensor_def([](const Call& c, const auto& in) {
     return define_softmax(c, in, "fast_softmax", fast_exp, false);
   });
   softmax("nn.rough_softmax",
-          "softmax to 3e-4 of its value, and 0 below e^-86, for results that become bfloat16.")
+          "softmax to 3e-4 of its value, and 0 below e^-86, for results that become bfloat16.", bfloat16)
       .tensor_def([](const Call& c, const auto& in) {
         return define_softmax(c, in, "rough_softmax", rough_exp_below, true);
       });

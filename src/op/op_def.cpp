@@ -8,6 +8,7 @@
 #include <algorithm>
 #include <cmath>
 #include <limits>
+#include <map>
 
 #include "base/source_file.h"
 #include "ir/origin.h"
@@ -17,6 +18,17 @@ namespace tenon::op {
 
 // ---------------------------------------------------------------- registration
 const OpDef& definition(const graph::Op& op) { return static_cast<const OpDef&>(*op.rules); }
+
+/// Approximations by the name of the operator that they compute.
+static std::map<std::pair<std::string, Approximation>, const graph::Op*>& approximations() {
+  static std::map<std::pair<std::string, Approximation>, const graph::Op*> known;
+  return known;
+}
+
+const graph::Op* approximation_of(const graph::Op& op, Approximation enough_for) {
+  const auto found = approximations().find({op.name, enough_for});
+  return found == approximations().end() ? nullptr : found->second;
+}
 
 OpRegistration::OpRegistration(OpName name, std::string doc) {
   auto def = std::make_shared<OpDef>();
@@ -88,6 +100,10 @@ OpRegistration& OpRegistration::precision(Precision p) {
 }
 OpRegistration& OpRegistration::placement(Placement p) {
   def_->placement = p;
+  return *this;
+}
+OpRegistration& OpRegistration::approximates(std::string op, Approximation enough_for) {
+  approximations()[{std::move(op), enough_for}] = op_;
   return *this;
 }
 OpRegistration register_op(OpName name, std::string doc) {

@@ -70,6 +70,12 @@ enum class Placement {
   own             ///< whatever it calls decides
 };
 
+/// What an approximation is exact enough for.
+enum class Approximation {
+  float32,  ///< a few units in the last place, which a program has to ask for (fast_math)
+  bfloat16  ///< results that are rounded to bfloat16, by a few digits more than it has (to_mixed_precision)
+};
+
 /// What stages ask of an operator beside its signature (graph::Op): one field for each question, filled in
 /// where the operator is registered, in the file of its family.
 struct OpDef : graph::OpRules {
@@ -88,6 +94,8 @@ struct OpDef : graph::OpRules {
   Placement placement = Placement::with_operands;
 };
 const OpDef& definition(const graph::Op& op);
+/// The operator that approximates `op` well enough for that; null: there is none.
+const graph::Op* approximation_of(const graph::Op& op, Approximation enough_for);
 
 /// The name of an operator and the line where it stands in the source. Text becomes one in a call or a table,
 /// so helpers and tables that hand an OpName on keep the line of each operator.
@@ -122,6 +130,8 @@ class OpRegistration {
   OpRegistration& moves();
   OpRegistration& precision(Precision p);
   OpRegistration& placement(Placement p);
+  /// It computes what `op` does, on the same arguments and attributes, less exactly (approximation_of).
+  OpRegistration& approximates(std::string op, Approximation enough_for);
   /// Attributes name layouts: the other fields, given before, are for the plain ones.
   OpRegistration& letters(LetterRule rule);
 

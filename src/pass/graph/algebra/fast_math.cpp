@@ -4,10 +4,9 @@
 //   before   lv = R.exp(x);  lv1 = R.tanh(lv);  lv2 = R.erf(x);  lv3 = R.nn.softmax(lv2)
 //   after    lv = R.fast_exp(x);  lv1 = R.fast_tanh(lv);  lv2 = R.fast_erf(x);  lv3 = R.nn.fast_softmax(lv2)
 //
-// For float32 only. Needs: types. Keeps: types; values up to the errors that the fast operators state
-// (op/fast.cpp): the one pass of this level that is less exact on purpose.
-#include <map>
-
+// Which operators have one they say themselves (OpRegistration::approximates). For float32 only. Needs:
+// types. Keeps: types; values up to the errors that the fast operators state (op/fast.cpp): the one pass of
+// this level that is less exact on purpose.
 #include "op/body_rewriter.h"
 #include "op/build.h"
 
@@ -18,15 +17,13 @@ namespace {
 class FastMath : public BodyRewriter {
  protected:
   Expr visit(const Expr& value, const VarRef&) override {
-    static const std::map<std::string_view, std::string_view> fast{
-        {"exp", "fast_exp"}, {"tanh", "fast_tanh"}, {"erf", "fast_erf"}, {"nn.softmax", "nn.fast_softmax"}};
     const Op* op = op_of(value);
-    auto it = op ? fast.find(op->name) : fast.end();
-    if (it == fast.end()) return value;
+    const Op* fast = op ? op::approximation_of(*op, op::Approximation::float32) : nullptr;
+    if (!fast) return value;
     const Call& call = *value.as<Call>();
     const auto* x = as_tensor(call.args[0]);
     if (!x || x->dtype != f32) return value;
-    return op::op_call(it->second, call.args, call.attrs, call.origin);
+    return op::op_call(fast->name, call.args, call.attrs, call.origin);
   }
 };
 

@@ -11,9 +11,9 @@
 // bits where they pad their data, and the padded copy widens it. Moves of elements follow when all their
 // operands have changed; sums and normalisations stay in float32. Sums inside a contraction are float32, and
 // so is what element-wise operators make of them within a kernel: values are rounded where one kernel gives
-// them to others; for bfloat16 its sigmoid and erf, and a softmax of its sums, have a few digits more than
-// that. The types of parameters and results stay. Needs: types; normal form. Keeps: types of all variables;
-// values up to the rounding of 16-bit floats.
+// them to others; for bfloat16 functions that have an approximation (OpRegistration::approximates: sigmoid,
+// erf, a softmax of its sums) have a few digits more than that. The types of parameters and results stay.
+// Needs: types; normal form. Keeps: types of all variables; values up to the rounding of 16-bit floats.
 #include "op/body_rewriter.h"
 #include "op/build.h"
 #include "target/target.h"
@@ -22,8 +22,6 @@ namespace tenon {
 namespace graph {
 namespace {
 
-constexpr std::string_view kSoftmax = "nn.softmax";  ///< computes in float32 what it is given as such
-
 class ToMixedPrecision : public BodyRewriter {
  public:
   ToMixedPrecision(DataType low, int64_t lanes, const Function& f) : low_(low), lanes_(lanes) {
@@ -31,7 +29,7 @@ class ToMixedPrecision : public BodyRewriter {
     for_each_binding(f.body, [&](const Binding& b) {
       const Expr value = b->value;
       const Op* op = op_of(value);
-      const bool wide = op && (stays_in_kernel(*op) || op->name == kSoftmax ||
+      const bool wide = op && (stays_in_kernel(*op) || for_bfloat16(*op) ||
                                (stays_wide(*op, *value.as<Call>()) && !widens(*value.as<Call>())));
       for_each_use(value, [&](const VarRef& v) {
         Uses& u = uses_[v.get()];
@@ -65,7 +63,7 @@ class ToMixedPrecision : public BodyRewriter {
       return value;
     }
     if (stays_in_kernel(*op)) return follows(call) ? rounded(cheaper(value, var), var) : value;
-    if (op->name == kSoftmax && follows(call)) return cheaper(value, var);
+    if (for_bfloat16(*op) && follows(call)) return cheaper(value, var);
     if (precision == op::Precision::wide || precision == op::Precision::bytes) return value;
     bool changed = always;
     Array<Expr> args = call.args;
@@ -108,15 +106,17 @@ class ToMixedPrecision : public BodyRewriter {
     return def.precision != op::Precision::wide && def.precision != op::Precision::bytes && def.tensor_def &&
            (def.fusion == FusionKind::element_wise || def.fusion == FusionKind::broadcast);
   }
+  static const Op* for_bfloat16(const Op& op) {
+    return op::approximation_of(op, op::Approximation::bfloat16);
+  }
   /// The function of a value in registers, to a few digits more than bfloat16 has; a result keeps float32's.
   Expr cheaper(const Expr& value, const VarRef& var) const {
-    const std::string& name = op_of(value)->name;
-    const bool softmax = name == kSoftmax;
-    if (low_ != DataType::bfloat16() || (name != "sigmoid" && name != "erf" && !softmax)) return value;
+    const Op* approximation = low_ == DataType::bfloat16() ? for_bfloat16(*op_of(value)) : nullptr;
+    if (!approximation) return value;
     const auto uses = uses_.find(var.get());
     if (uses == uses_.end() || uses->second.in_bindings == 0) return value;
     const Call& call = *value.as<Call>();
-    return op::op_call(softmax ? "nn.rough_softmax" : "rough_" + name, call.args, call.attrs, call.origin);
+    return op::op_call(approximation->name, call.args, call.attrs, call.origin);
   }
   /// Contractions of groups of channels that are no whole vectors, depthwise ones among them: they multiply
   /// channel by channel, where 16 bits save no multiplication and conversions come on top.
