@@ -2,7 +2,6 @@
 // row_by_row: softmax, normalisation, sums along memory. All stages run for one row before the next, rows are
 // parallel, sums along memory keep one partial result for each lane.
 #include <algorithm>
-#include <set>
 
 #include "autoschedule/stages.h"
 #include "autoschedule/tile.h"
@@ -290,32 +289,6 @@ RuleOutcome sum_in_pieces(Draft& draft, const Facts& f, const Fusion& sum, int64
 }
 
 }  // namespace
-
-bool along_memory(const Facts& f) {
-  if (f.reduce.empty()) return false;
-  const size_t k = size_t(f.reduce.back());
-  bool unit = false;
-  for (const Access& l : f.loads) {
-    if (l.stride[k] != 0 && l.stride[k] != 1) return false;
-    unit = unit || l.stride[k] == 1;
-  }
-  return unit;
-}
-
-std::vector<BlockRV> leading_to(Draft& draft, BlockRV last, FunctionRef<bool(BlockRV)> wanted) {
-  std::set<int32_t> found;
-  std::vector<BlockRV> stack{last}, out;
-  while (!stack.empty()) {
-    const BlockRV b = stack.back();
-    stack.pop_back();
-    if (!found.insert(b.id).second) continue;
-    for (BlockRV p : draft.schedule.get_producers(b))
-      if (!draft.is_scheduled(p) && wanted(p)) stack.push_back(p);
-  }
-  for (BlockRV b : draft.schedule.blocks())
-    if (found.count(b.id)) out.push_back(b);
-  return out;
-}
 
 RuleOutcome row_by_row(Draft& draft, const Site& site) {
   Schedule& s = draft.schedule;
