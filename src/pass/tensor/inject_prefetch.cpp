@@ -8,6 +8,7 @@
 // it read A once from its first element to its last, however often a part is read again meanwhile: each
 // iteration announces its share of A, n elements further on. Needs: buffers with their shapes. Keeps:
 // everything else.
+#include "analysis/program_target.h"
 #include "pass/tensor/lowering.h"
 
 namespace tenon {
@@ -18,7 +19,6 @@ using tensor_detail::imm;
 namespace {
 
 constexpr std::string_view kPrefix = "prefetch_", kStream = "stream_", kRefused = "prefetch_refused";
-constexpr int64_t kLineBytes = 64;
 
 bool announces(std::string_view key) {
   return (key.starts_with(kPrefix) || key.starts_with(kStream)) && key != kRefused;
@@ -35,14 +35,14 @@ Stmt hint(const PrimExpr& address) {
   return make<tir::Evaluate>(call(DataType::void_(), "tir.prefetch", {address}));
 }
 
-Stmt hints(const Prefetch& n) {
+Stmt hints(const Prefetch& n, int64_t line_bytes) {
   std::vector<VarRef> vars;
   std::vector<PrimExpr> extents;
   Array<PrimExpr> at;
   for (size_t d = 0; d < n.bounds.size(); ++d) {
     const DataType t = n.bounds[d]->min.dtype();
     const bool last = d + 1 == n.bounds.size();
-    const int64_t step = last ? std::max<int64_t>(1, kLineBytes / n.buffer->dtype.bytes()) : 1;
+    const int64_t step = last ? std::max<int64_t>(1, line_bytes / n.buffer->dtype.bytes()) : 1;
     const PrimExpr lines = simplify(ceildiv(n.bounds[d]->extent, PrimExpr::int_imm(step, t)));
     const VarRef v = var("line", t);
     vars.push_back(v);
@@ -62,6 +62,7 @@ Stmt hints(const Prefetch& n) {
 /// Loops that announce what later iterations read get statements that do.
 class Announce : public tensor_detail::Rewriter {
  public:
+  explicit Announce(int64_t line_bytes) : line_bytes_(line_bytes) {}
   Stmt stmt(const Stmt& s) override {
     if (!s) return s;
     if (const auto* n = s.as<Block>())
@@ -155,7 +156,7 @@ class Announce : public tensor_detail::Rewriter {
     const int64_t last = size - *as_int(n.extent) * share;
     if (last < 0) return fmt::format("'{}' is smaller than one turn of the loop announces", name);
     begin = tir::min(begin, tensor_detail::imm(last)) + PrimExpr(n.loop_var) * tensor_detail::imm(share);
-    const int64_t line = std::max<int64_t>(1, kLineBytes / b->dtype.bytes());
+    const int64_t line = std::max<int64_t>(1, line_bytes_ / b->dtype.bytes());
     for (int64_t at = 0; at < share; at += line)
       steps.push_back(hint(address(b, begin + tensor_detail::imm(at))));
     return "";
@@ -172,6 +173,7 @@ class Announce : public tensor_detail::Rewriter {
     return found;
   }
 
+  int64_t line_bytes_;
   std::vector<const For*> around_;
   Analyzer analyzer_;
 };
@@ -188,11 +190,12 @@ bool has_announcements(const Stmt& s) {
 
 }  // namespace
 
-static IRModule inject_prefetch(IRModule module, PassContext&) {
-  return tensor_detail::map_bodies(module, [](const std::string&, const PrimFunc& f) -> Stmt {
-    Stmt body = has_announcements(f->body) ? Announce().stmt(f->body) : f->body;
+static IRModule inject_prefetch(IRModule module, PassContext& context) {
+  return tensor_detail::map_bodies(module, [&](const std::string&, const PrimFunc& f) -> Stmt {
+    const int64_t line = program_target(*f, context.target.cast<TargetNode>())->line_bytes;
+    Stmt body = has_announcements(f->body) ? Announce(line).stmt(f->body) : f->body;
     if (!tensor_detail::has_statement<Prefetch>(body)) return body;
-    return rewrite(body, [](const Prefetch& n) -> Stmt { return hints(n); });
+    return rewrite(body, [&](const Prefetch& n) -> Stmt { return hints(n, line); });
   });
 }
 
