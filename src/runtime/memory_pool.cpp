@@ -9,7 +9,7 @@
 namespace tenon {
 namespace {
 constexpr size_t kHeader = 64;  // says where the block is from, and keeps the data aligned
-constexpr size_t kSmall = 4096, kLargest = size_t(1) << 46;
+constexpr size_t kLargest = size_t(1) << 46;
 
 /// A block's first bytes.
 struct Header {
@@ -61,7 +61,7 @@ void* MemoryPoolObj::allocate(size_t bytes) {
   size_t size = block_bytes(c);
   std::lock_guard lock(mutex_);
   if (limit_ && live_ + size > limit_) limit_error(size, live_, limit_);
-  if (!limit_ && bytes > kSmall) {
+  if (!limit_ && bytes > kSmallBytes) {
     const size_t whole = region_bytes(bytes);
     if (void* address = region_.allocate(whole)) {
       const Header header{c, whole};
@@ -163,7 +163,7 @@ bool MemoryPoolObj::is_spare(const Any& held) const {
   if (!is_type_index<NDArrayObj>(held.tag())) return false;
   const auto* o = static_cast<const NDArrayObj*>(held.object());
   return o->owner.object() == this && o->ref_count.load(std::memory_order_acquire) == 1 &&
-         storage_bytes(element_count(o->shape), o->dtype) <= kSmall;
+         storage_bytes(element_count(o->shape), o->dtype) <= kSmallBytes;
 }
 
 void MemoryPoolObj::set_limit(int64_t bytes) {

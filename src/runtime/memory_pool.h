@@ -15,6 +15,9 @@ namespace tenon {
 /// Tensors hold the pool, so it outlives its session; they may be dropped on any thread.
 struct MemoryPoolObj : Object {
   static constexpr std::string_view type_key = "MemoryPool";
+  /// Tensors of up to so many bytes are blocks of their own; they go to and fro at the cost of a few loads.
+  static constexpr size_t kSmallBytes = 4096;
+
   MemoryPoolObj() = default;
   MemoryPoolObj(const MemoryPoolObj&) = delete;
   ~MemoryPoolObj();

@@ -5,18 +5,18 @@
 #include <optional>
 
 #include "codegen/vm/vm_codegen_impl.h"
+#include "runtime/memory_pool.h"
 
 namespace tenon {
 namespace {
-
-/// A tensor of known size up to here is not worth taking from its register.
-constexpr int64_t kSmall = 4096;
 
 /// What a value is to the one that takes its register.
 struct Content {
   const Instruction* allocation = nullptr;  ///< alloc_tensor
   bool number = false;                      ///< no tensor: a number or a shape
-  bool stays = false;  ///< inside a loop: only a value of the same content takes its register
+  /// Inside a loop only a value of the same content takes its register: a number, or a tensor of known size
+  /// that is not worth taking from it.
+  bool stays = false;
 };
 
 class Sharing {
@@ -105,7 +105,8 @@ class Sharing {
       if (a.kind() == ArgKind::Immediate) sizes.push_back(a.value());
     const bool known = sizes.size() + 1 == args.size() && args[0].kind() == ArgKind::Immediate;
     return {&n, false,
-            known && int64_t(storage_bytes(element_count(sizes), dtype_of_word(args[0].value()))) <= kSmall};
+            known && storage_bytes(element_count(sizes), dtype_of_word(args[0].value())) <=
+                         MemoryPoolObj::kSmallBytes};
   }
 
   bool same(const Content& a, const Content& b) const {
