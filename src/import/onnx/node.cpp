@@ -1,5 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // What a converter asks of its node: inputs, attributes, types, and the calls that it emits.
+#include <cmath>
+
 #include "analysis/analyzer.h"
 #include "import/onnx/importer.h"
 #include "import/onnx/value_inputs.h"
@@ -427,6 +429,27 @@ static PrimExpr one_with(const PrimExpr& e) {
   return inner ? inner : e;
 }
 
+/// Whether one of two sizes is 1 where the other is larger, for any values of their symbols that are tried.
+static bool may_stretch(const PrimExpr& x, const PrimExpr& y) {
+  const std::vector<tir::VarRef> symbols = tir::free_vars(x + y);
+  constexpr double kTried = 64;  // of all symbols together
+  const auto of_each =
+      int64_t(std::lround(std::pow(kTried, 1.0 / double(std::max<size_t>(symbols.size(), 1)))));
+  std::vector<int64_t> values(symbols.size(), 0);
+  for (bool more = true; more;) {
+    tir::VarMap at;
+    for (size_t k = 0; k < values.size(); ++k) at[symbols[k].get()] = PrimExpr(values[k]);
+    const auto p = tir::as_int(simplify(tir::substitute(x, at)));
+    const auto q = tir::as_int(simplify(tir::substitute(y, at)));
+    if (p && q && *p != *q && std::min(*p, *q) == 1) return true;
+    size_t next = 0;
+    while (next < values.size() && values[next] + 1 == of_each) values[next++] = 0;
+    more = next < values.size();
+    if (more) ++values[next];
+  }
+  return false;
+}
+
 std::optional<std::pair<PrimExpr, PrimExpr>> NodeContext::broadcast_sizes(const PrimExpr& x,
                                                                           const PrimExpr& y, bool one_way) {
   const PrimExpr one(1);
@@ -443,7 +466,8 @@ std::optional<std::pair<PrimExpr, PrimExpr>> NodeContext::broadcast_sizes(const 
   if (same != true) {
     if (first && importer.sizes_equal(x, one) == true) return {{one, y}};
     if (second && importer.sizes_equal(y, one) == true) return {{x, one}};
-    // Sums and quotients of sizes are taken to be equal where they meet: they come from the same sizes.
+    // Sums and quotients of sizes mostly come from the same sizes: where none stretches, or there are too
+    // many variants, they are taken to be equal.
     const bool plain = x.is<tir::Var>() || y.is<tir::Var>();
     // Positions cut from a table, min(length, 512) of them, meet the length: where one is 1 the other is,
     // too.
@@ -451,11 +475,11 @@ std::optional<std::pair<PrimExpr, PrimExpr>> NodeContext::broadcast_sizes(const 
       const PrimExpr both = y.is<tir::Var>() ? y : x;
       return {{both, both}};
     }
-    if (plain && (first || second)) {
-      std::vector<Importer::KnownSizes> equal{{x, y}};
-      if (first && second) equal.push_back({x, one});
-      if (!importer.fork_on_sizes(*this, equal, Importer::KnownSizes{second ? y : x, one})) return {};
-    }
+    std::vector<Importer::KnownSizes> equal{{x, y}};
+    if (first && second) equal.push_back({x, one});
+    if ((first || second) && (plain || importer.forks() || may_stretch(x, y)) &&
+        !importer.fork_on_sizes(*this, equal, Importer::KnownSizes{second ? y : x, one}) && plain)
+      return {};
   }
   const PrimExpr both = tir::as_int(y) ? y : x;
   return {{both, both}};
