@@ -40,6 +40,40 @@ void names_read(const proto::NodeProto& node, std::vector<const std::string*>& o
   }
 }
 
+/// Set 6 took the attribute 'consumed_inputs' off these operators, which says nothing of values, and gave
+/// some of them more types.
+bool unchanged_in_six(const std::string& op) {
+  static const std::set<std::string_view> operators{"Abs",
+                                                    "Add",
+                                                    "BatchNormalization",
+                                                    "Ceil",
+                                                    "Clip",
+                                                    "Div",
+                                                    "Dropout",
+                                                    "Elu",
+                                                    "Exp",
+                                                    "Floor",
+                                                    "Gemm",
+                                                    "HardSigmoid",
+                                                    "InstanceNormalization",
+                                                    "LeakyRelu",
+                                                    "Log",
+                                                    "Max",
+                                                    "Mean",
+                                                    "Min",
+                                                    "Mul",
+                                                    "Neg",
+                                                    "PRelu",
+                                                    "Reciprocal",
+                                                    "Relu",
+                                                    "Sigmoid",
+                                                    "Sqrt",
+                                                    "Sub",
+                                                    "Sum",
+                                                    "Tanh"};
+  return operators.count(op) > 0;
+}
+
 void expect_opset(int64_t set, const std::string& who, const std::string& where) {
   if (set < 1 || set > kMaxOpset)
     fail("T2008",
@@ -375,8 +409,8 @@ void Importer::convert_node(proto::NodeProto& node, Scope& scope, const Env& env
       if (v <= set) last = v;
     return last;
   };
-  int64_t since = converter ? version_in(opset) : 1;
-  if (!converter) since = opset;
+  const bool as_six = domain.empty() && opset < kMinOpset && unchanged_in_six(node.op_type());
+  const int64_t since = converter ? version_in(as_six ? kMinOpset : opset) : opset;
   NodeContext n(*this, node, scope, env, opset, since);
   bool poisoned = false, undefined = false, formed = false;
   for (const auto& name : node.input()) {
@@ -424,7 +458,8 @@ void Importer::convert_node(proto::NodeProto& node, Scope& scope, const Env& env
       n.malformed(fmt::format("{} does not exist in operator set {}; it came with {}", node.op_type(), opset,
                               converter->since.front()));
     const FormRef moved = converter->forms ? nullptr : form_moved(n);
-    if (!formed && domain.empty())
+    const bool asks_shape = node.op_type() == "Shape" || node.op_type() == "Size";  // which strings have, too
+    if ((!formed || asks_shape) && domain.empty())
       if (auto folded = fold_node(n)) return set_outputs(&*folded);
     Values v = converter->fn(n);
     if (moved)

@@ -106,7 +106,8 @@ std::vector<HostileFile> cases() {
       Msg().m(7, onnx_graph(relu_parts())).m(8, opset(17)).bytes);
   add("future_ir_version", "T2006", "version 1000", model(onnx_graph(relu_parts()), 17, 1000).bytes);
   add("no_opset", "T2007", "which operator set", Msg().i(1, 8).m(7, onnx_graph(relu_parts())).bytes);
-  add("old_opset", "T2008", "operator set 5", model(relu_parts(), 5).bytes);
+  add("old_opset", "T2008", "Cast of operator set 5",
+      model({{node("Cast", {"x"}, {"y"})}, {}, {value("x", FLOAT, {2})}, {value("y", FLOAT, {2})}}, 5).bytes);
   add("future_opset", "T2008", "operator set 99", model(relu_parts(), 99).bytes);
   add("negative_opset", "T2008", "operator set -3", model(relu_parts(), -3).bytes);
   add("foreign_domain", "T2101", "my.domain::Relu", one(node("Relu", {"x"}, {"y"}, {}, "r", "my.domain")));
