@@ -19,13 +19,6 @@ struct Plan {
   std::vector<double> roi;  ///< begins then ends per axis of `axes`
 };
 
-Expr with_inputs(N& n, const ResizeForm& form) {
-  if (!form.scales_input && !form.sizes_input)
-    n.unsupported(fmt::format("{} of these axes by an attribute is not supported", n.op_type()),
-                  "export the model for a newer operator set");
-  return resize_by_taps(n, form);
-}
-
 /// floor(extent × scale), exact for symbolic extents when the scale or its inverse is whole.
 PrimExpr scaled(N& n, const PrimExpr& extent, double scale) {
   if (const auto v = tir::as_int(extent)) {
@@ -43,7 +36,7 @@ bool is_ratio(double scale) {
   return scale == std::floor(scale) || std::abs(std::round(1 / scale) * scale - 1) < 1e-7;
 }
 
-/// `otherwise` says the same with the node's inputs.
+/// `otherwise` says the same for an axis at a time.
 Values emit(N& n, Plan p, const ResizeForm& otherwise) {
   const int64_t rank = n.rank(0);
   auto shape = n.known_shape(0);
@@ -67,7 +60,7 @@ Values emit(N& n, Plan p, const ResizeForm& otherwise) {
     if (!p.sizes.empty())
       out.set(a, p.sizes[k]);
     else if (resized[a] && !tir::as_int(shape[a]) && !is_ratio(p.scales[k]))
-      return {with_inputs(n, otherwise)};
+      return {resize_by_taps(n, otherwise)};
     else if (resized[a])
       out.set(a, scaled(n, shape[a], p.scales[k]));
   }
@@ -79,7 +72,7 @@ Values emit(N& n, Plan p, const ResizeForm& otherwise) {
   // is outer.
   if (rank >= 3 && first >= 2 && rank <= 5) first = 2;
   const int64_t spatial = rank - first;
-  if (spatial > 3) return {with_inputs(n, otherwise)};
+  if (spatial > 3) return {resize_by_taps(n, otherwise)};
   Expr x = n.in(0);
   const bool wrap = first != 2;
   Array<PrimExpr> target, trailing;
@@ -126,7 +119,7 @@ Values emit(N& n, Plan p, const ResizeForm& otherwise) {
     for (size_t k = 0; k < p.axes.size(); ++k)
       begin[size_t(p.axes[k])] = p.roi[k], end[size_t(p.axes[k])] = p.roi[k + p.axes.size()];
     for (int64_t i = 0; i < first; ++i)
-      if (begin[size_t(i)] != 0 || end[size_t(i)] != 1) return {with_inputs(n, otherwise)};
+      if (begin[size_t(i)] != 0 || end[size_t(i)] != 1) return {resize_by_taps(n, otherwise)};
     for (int64_t i = first; i < rank; ++i) r.roi.push_back(begin[size_t(i)]);
     for (int64_t i = first; i < rank; ++i) r.roi.push_back(end[size_t(i)]);
   }
@@ -151,6 +144,7 @@ Values upsample(N& n) {
   f.axes = all_axes(n.rank(0)), f.scales_input = by_attribute ? 0 : 1;
   if (!by_attribute && !known_numbers(n, 1)) return {resize_by_taps(n, f)};
   p.scales = by_attribute ? n.attr_floats("scales") : n.const_floats(1, "scales");
+  if (by_attribute) f.scales = p.scales;
   p.axes = all_axes(n.rank(0));
   if (p.scales.size() != p.axes.size())
     n.malformed(fmt::format("{} needs {} scales, {} are given", n.op_type(), p.axes.size(), p.scales.size()));

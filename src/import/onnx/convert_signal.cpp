@@ -85,8 +85,10 @@ Values stft(N& n) {
     if (n.has(3)) {
       const PrimExpr length = size_input(n, 3, "frame_length");
       const auto have = n.known_shape(2);
-      if (have.size() != 1 || !tir::is_zero(simplify(have[0] - length)))
+      const auto p = tir::as_int(length), q = have.size() == 1 ? tir::as_int(have[0]) : std::nullopt;
+      if (have.size() != 1 || (p && q && *p != *q))
         n.unsupported("STFT with a window that is shorter than its frames is not supported");
+      n.require_equal(length, have[0]);
     }
   } else {
     if (!n.has(3)) n.malformed("STFT needs a window or a frame length");

@@ -39,6 +39,11 @@ Real where(N& n, const Expr& condition, const Real& a, const Real& b) {
 }
 Real real(N& n, const Expr& e) { return {&n, n.cast(e, f32)}; }
 Real real(N& n, double v) { return {&n, n.scalar(v, f32)}; }
+Real real(N& n, const std::vector<double>& values) {
+  NDArray a = NDArray::empty({int64_t(values.size())}, f32);
+  std::copy(values.begin(), values.end(), a.as_ptr<float>());
+  return {&n, graph::constant(a)};
+}
 
 /// One axis of a resize; scalars that may be computed.
 struct Axis {
@@ -149,9 +154,9 @@ Expr resize_by_taps(N& n, const ResizeForm& f) {
       scale = in * 0.0 + Real{&n, n.op(best, {scale.e}, make_attrs<ReduceAttrs>(Array<int64_t>{0}, false))};
       out = {n, n.cast((in * scale + 0.5).of("floor").e, i64)};
     }
-  } else if (f.scales_input) {
-    of_length(f.scales_input, "scales", k);
-    scale = real(n, n.in(f.scales_input));
+  } else {
+    if (f.scales_input) of_length(f.scales_input, "scales", k);
+    scale = f.scales_input ? real(n, n.in(f.scales_input)) : real(n, f.scales);
     out = {n, n.cast((in * scale).of("floor").e, i64)};
   }
   const Shape sizes = sizes_of(out, "size");
