@@ -65,10 +65,20 @@ Expr seen_keys(N& n, size_t i, const PrimExpr& batch, const PrimExpr& steps, con
   if (s.size() == 1) {
     const Expr at = n.reshape(n.cast(positions(n, keys), i32), {one, one, one, keys});
     const auto column = [&](const Expr& e) { return n.reshape(n.cast(e, i32), {batch, one, one, one}); };
-    if (same(s[0], batch)) return n.op("less", {at, column(mask)});
-    if (!same(s[0], simplify(batch * 2)))
+    const PrimExpr both = simplify(batch * 2);
+    const auto equal = [&](const PrimExpr& size) -> std::optional<bool> {
+      if (tir::as_int(s[0]) && tir::as_int(size)) return same(s[0], size);
+      return n.importer.sizes_equal(s[0], size);
+    };
+    const std::optional<bool> lengths = equal(both) == true ? false : equal(batch);
+    if (lengths == false && equal(both) == false)
       n.unsupported(fmt::format("a mask of {} in this form is not supported", n.op_type()));
-    const Expr end = column(n.slice(mask, 0, 0, batch)), start = column(n.slice(mask, 0, batch, s[0]));
+    if (!lengths && !n.importer.fork_on_sizes(n, {{s[0], batch}}, Importer::KnownSizes{s[0], both}))
+      n.unsupported(
+          fmt::format("whether {} is given lengths or ends is known only when the model runs", n.op_type()));
+    if (lengths != false) return n.op("less", {at, column(n.checked(mask, {batch}))});
+    const Expr ends = n.checked(mask, {both});
+    const Expr end = column(n.slice(ends, 0, 0, batch)), start = column(n.slice(ends, 0, batch, both));
     return n.op("logical_and", {n.op("less", {at, end}), n.op("greater_equal", {at, start})});
   }
   if (s.size() != 2 && s.size() != 3)

@@ -4,7 +4,7 @@
 #include <algorithm>
 #include <cmath>
 
-#include "import/onnx/importer.h"
+#include "import/onnx/values.h"
 
 namespace tenon::onnx {
 namespace {
@@ -83,13 +83,27 @@ const R c1("com.microsoft::FusedConv", {1}, fused_conv), c2("com.microsoft::Nhwc
     c3("com.microsoft::NhwcConv", {1}, fused_conv), c4("com.microsoft::NhwcMaxPool", {1}, nhwc_max_pool),
     c5("com.microsoft::QLinearConv", {1}, qlinear_conv);
 
-/// Pads are an input.
+/// Pads are an input; those that only the run knows crop the result without pads.
 Values conv_transpose_with_pads(N& n) {
   GivenAttributes given;
-  if (n.has(2)) given["pads"] = n.const_ints(2, "Pads");
-  return convert_as(n, "ConvTranspose", {n.in(0), n.in(1), n.opt(3)}, 0, given);
+  const bool known = known_numbers(n, 2);
+  if (n.has(2) && known) given["pads"] = n.const_ints(2, "Pads");
+  Expr y = convert_as(n, "ConvTranspose", {n.in(0), n.in(1), n.opt(3)}, 0, given)[0].expr;
+  if (known) return {y};
+  Index pads = index_input(n, 2);
+  const int64_t spatial = n.rank(0) - 2;
+  if (pads.length() != 2 * spatial)
+    n.malformed(
+        fmt::format("ConvTransposeWithDynamicPads needs {} pads, {} are given", 2 * spatial, pads.length()));
+  pads = require(pads, equal(sum(min(pads, 0), 0), 0), "a pad of ConvTransposeWithDynamicPads is negative");
+  const Array<PrimExpr> whole = n.shape_of(y);
+  for (int64_t i = 0; i < spatial; ++i) {
+    const Index left = index_of(n, {whole[size_t(i) + 2]})[0] - pads[i] - pads[i + spatial];
+    y = pick(n, y, iota(n, sizes_of(left.shaped({PrimExpr(1)}), "cropped")[0]) + pads[i], i + 2);
+  }
+  return {y};
 }
-const R c6("com.microsoft::ConvTransposeWithDynamicPads", {1}, conv_transpose_with_pads, "constant pads");
+const R c6("com.microsoft::ConvTransposeWithDynamicPads", {1}, conv_transpose_with_pads);
 
 // ---------------------------------------------------------------- products
 Values fused_gemm(N& n) {

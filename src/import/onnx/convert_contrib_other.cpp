@@ -80,7 +80,7 @@ Values unique(N& n) {
   return {first_of(n, n.item(r, 0), 0, count), n.item(r, 2), first_of(n, n.item(r, 3), 0, count)};
 }
 Values crop_and_resize(N& n) {
-  const auto size = n.sizes(3, "crop_size");
+  const Shape size = known_sizes(n, 3) ? n.sizes(3, "crop_size") : sizes_of(index_input(n, 3), "crop");
   if (size.size() != 2) n.malformed("'crop_size' of CropAndResize needs two values");
   const std::string mode = n.attr_string("mode", "bilinear");
   if (mode != "bilinear" && mode != "nearest")
@@ -151,9 +151,8 @@ Values word_conv_embedding(N& n) {
   PrimExpr count = 1;
   for (size_t i = 0; i + 1 < s.size(); ++i) count = count * s[i];
   count = simplify(count);
-  const auto length = tir::as_int(letters);
-  if (!window || !length || *length < *window)
-    n.unsupported("WordConvEmbedding needs words of a known length that holds its window");
+  if (!window) n.unsupported("WordConvEmbedding needs a window of known length");
+  n.require_at_most(PrimExpr(*window), letters, "the words of WordConvEmbedding are shorter than its window");
   const Expr ids = n.reshape(n.in(0), {count, letters});
   const Expr embedded = n.op("take", {n.in(3), n.checked_indices(ids, {n.known_shape(3, 2, 2)[0]}, false)},
                              make_attrs<AxisAttrs>(int64_t(0)));  // (count, letters, embedding)

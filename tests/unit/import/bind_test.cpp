@@ -195,6 +195,15 @@ TEST(ValueInputs, AreFoundBehindShapeArithmeticAndInBranches) {
   EXPECT_EQ(values_of(m), (std::set<std::string>{"p", "q"}));
 }
 
+TEST(ValueInputs, OfOtherDomains) {
+  Msg m = model({{node("Trilu", {"x", "k"}, {"y"}, {}, "t", "com.microsoft")},
+                 {},
+                 {value("x", FLOAT, {2, 2}), value("k", INT64, {})},
+                 {value("y", FLOAT, {2, 2})}});
+  m.m(8, opset(1, "com.microsoft"));
+  EXPECT_EQ(values_of(m), (std::set<std::string>{"k"}));
+}
+
 TEST(ValueInputs, OfAFunctionAreThoseOfItsCaller) {
   Msg f = Msg().s(1, "F").s(4, "a").s(4, "k").s(5, "b").m(7, node("Tile", {"a", "k"}, {"b"}));
   f.m(9, opset(17)).s(10, "f");
