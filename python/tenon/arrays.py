@@ -159,10 +159,14 @@ def _texts(value, name):
         array = numpy.asarray(value, object)
     except ValueError as e:
         raise TypeError(f"input {name!r}: {e}") from None
-    texts = [v.decode("utf8", "surrogateescape") if isinstance(v, bytes) else v for v in array.reshape(-1).tolist()]
-    other = [v for v in texts if not isinstance(v, str)]
+    texts = array.reshape(-1).tolist()
+    other = [v for v in texts if not isinstance(v, (str, bytes))]
     if other:
         raise TypeError(f"input {name!r} must be an array or list of strings, not of {type(other[0]).__name__}")
+    try:  # results hold bytes that are no UTF-8 as lone surrogates
+        texts = [v if isinstance(v, bytes) or v.isascii() else v.encode("utf8", "surrogateescape") for v in texts]
+    except UnicodeEncodeError as e:
+        raise TypeError(f"input {name!r}: {e}") from None
     return get_global_func("tenon.string.tensor")(list(array.shape), texts)
 
 

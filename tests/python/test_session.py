@@ -116,6 +116,16 @@ class Session(unittest.TestCase):
         with self.assertRaises(ValueError):
             s.run_with_iobinding(b)
 
+    def test_strings_of_any_bytes(self):
+        model = model_of([helper.make_node("Identity", ["x"], ["y"])], [info("x", ("n",), TensorProto.STRING)], [info("y", ("n",), TensorProto.STRING)]).SerializeToString()
+        s, ex = tenon.InferenceSession(model), tenon.compile(model)
+        got = s.run(None, {"x": np.array([b"\xff\x00", "\u00e9", b"a"], object)})[0]
+        self.assertEqual(got.tolist(), ["\udcff\x00", "\u00e9", "a"])
+        self.assertEqual(np.asarray(ex(x=got)).tolist(), got.tolist())
+        for wrong in (["\ud800"], [1], [None]):
+            with self.assertRaisesRegex(TypeError, "'x'"):
+                ex(x=wrong)
+
     def test_types_that_numpy_has_not(self):
         try:
             import ml_dtypes
