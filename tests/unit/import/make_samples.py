@@ -1521,7 +1521,7 @@ runs("WordConvEmbedding of words of any length", words, [("S", "W")], (np.array(
      refused("T0501", np.array([[1, 2]], np.int32)), constants={"w": floats(8, 1, 3, 4), "v": floats(8), "e": floats(10, 4)}, opset=17, domains=ours)
 cropping = Node("ConvTransposeWithDynamicPads", ["a", "w", "b", "v"], ["y"], CONTRIB, kernel_shape=[3, 2], strides=[2, 3], output_padding=[1, 2])
 runs("ConvTransposeWithDynamicPads at run time", cropping, [(1, 2, "H", "W"), (4,)], *((floats(1, 2, 3, 4), i64(*p)) for p in ((1, 0, 0, 1), (0, 0, 0, 0), (2, 1, 3, 3))),
-     refused("T0520", floats(1, 2, 3, 4), i64(-1, 0, 0, 0)), refused("T0501", floats(1, 2, 3, 4), i64(9, 0, 0, 0)), constants={"w": floats(2, 3, 3, 2), "v": floats(3)}, opset=17, domains=ours)
+     refused("T0520", floats(1, 2, 3, 4), i64(-1, 0, 0, 0)), refused("T0501", floats(1, 2, 3, 4), i64(9, 0, 0, 0)), constants={"w": floats(2, 3, 3, 2), "v": f32(10, 20, 30)}, opset=17, domains=ours)
 
 # Parts of a symbolic size and sums of sizes may be 1 beside a larger one, too.
 seed("parts")
