@@ -424,6 +424,7 @@ EXPLAINED = [
     Explained(("Squeeze",), "accepted", "rank|Rank|axis|dimension", "an empty list of axes removes none; ONNX Runtime, which alone has what follows, removes all of size 1 and refuses what is left", squeezes_no_axes),
     Explained(("MaxRoiPool",), "accepted", "roi_pool.cc", "images without channels have results without elements", images_without_channels),
     Explained(("DynamicQuantizeLinear",), "differs", "np.u?int8|np.float32", "the standard's function makes an infinite scale or NaN of such a range, and a zero point of NaN, which is 0; the evaluator's own rule and ONNX Runtime's kernel clip NaN to 255, and ONNX Runtime leaves NaN out of the range", quantises_infinite_ranges),
+    Explained(("com.microsoft::CDist",), "accepted", "wrong shape", "rows without elements lie at the distance 0; ONNX Runtime takes none", of_nothing("CDist")),
     Explained(("com.microsoft::DynamicQuantizeMatMul",), "differs", r"np.float32\(nan\)", "the range of data with NaN is NaN; ONNX Runtime leaves NaN out", quantises_nan),
     Explained(("MaxPool",), "differs", r"is np\.float\d+\(nan\)", "NaN goes through maxima (docs/numerics.md); the others keep what they compared it with", pools_nan),
     Explained(("MaxPool", "AveragePool", "LpPool"), "differs", r"element \[", "padding SAME counts dilations, as the standard's formula does; the others leave them out when they pad", same_with_dilations),
