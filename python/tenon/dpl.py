@@ -28,6 +28,56 @@ def is_const() -> Any:
     return get_global_func("dpl.is_const")()
 
 
+def is_var(name="") -> Any:
+    """A variable of this name; "": any."""
+    return class_of("dpl.VarPattern")(name, False)
+
+
+def is_dfv(name="") -> Any:
+    """A variable that the body binds and does not give back; "": any."""
+    return class_of("dpl.VarPattern")(name, True)
+
+
+def is_gv(name="") -> Any:
+    """A function of the module by its name; "": any."""
+    return class_of("dpl.GlobalVarPattern")(name)
+
+
+def is_shape(values) -> Any:
+    """A value that is a shape: these sizes."""
+    return class_of("dpl.PrimArrPattern")(list(values))
+
+
+def is_if(condition, true_branch, false_branch) -> Any:
+    """A choice by its condition and what its ways give."""
+    return class_of("dpl.IfPattern")(condition, true_branch, false_branch)
+
+
+def is_let(var, value, body) -> Any:
+    """The body, in which what `var` stands for is bound to the value."""
+    return class_of("dpl.LetPattern")(var, value, body)
+
+
+def _arguments(args):
+    """The tuple of a call's arguments: a pattern, or those of its items."""
+    return is_tuple(args) if isinstance(args, (list, tuple)) else args
+
+
+def is_call_tir(name, args=None) -> Any:
+    """A call of the tensor program; `args`: the pattern of their tuple, or those of its items; None: whatever they are."""
+    return get_global_func("dpl.is_call_tir")(name, _arguments(args))
+
+
+def is_call_dps_packed(name, args=None) -> Any:
+    """A call of the packed function in destination-passing style; `args` as for is_call_tir."""
+    return get_global_func("dpl.is_call_dps_packed")(name, _arguments(args))
+
+
+def is_call_packed(name, args=None) -> Any:
+    """A call of the packed function; `args`: patterns of the arguments; None: whatever they are."""
+    return get_global_func("dpl.is_call_packed")(name, args if args is None else list(args))
+
+
 def is_expr(expr) -> Any:
     """This value: an operator, a constant, a function by name, a variable of the function."""
     return class_of("dpl.ExprPattern")(expr)
@@ -38,9 +88,9 @@ def is_op(name) -> Any:
     return class_of("dpl.ExprPattern")(class_of("graph.Op")(name))
 
 
-def is_tuple(items=None) -> Any:
-    """A tuple of these items; None: whatever it holds."""
-    return class_of("dpl.TuplePattern")(list(items or ()), items is None)
+def is_tuple(items=None, unordered=False) -> Any:
+    """A tuple of these items; None: whatever it holds. `unordered`: in any order."""
+    return class_of("dpl.TuplePattern")(list(items or ()), items is None, unordered)
 
 
 def is_tuple_get_item(tuple_, index=-1) -> Any:
@@ -73,16 +123,13 @@ class Found(dict):
         return super().__contains__(id(pattern))
 
 
-def _call(self, *args):
-    return class_of("dpl.CallPattern")(self, list(args), not args)
+def _call(self, *args, varg_default_wildcard=False):
+    return class_of("dpl.CallPattern")(self, list(args), varg_default_wildcard or not args)
 
 
 def _sequence(only):
-    def joined(self, other):
-        sequence = class_of("dpl.PatternSequence")
-        parts = list(self.patterns) if isinstance(self, sequence) else [self]
-        flags = list(self.only_used_by) if isinstance(self, sequence) else []
-        return sequence([*parts, other], [*flags, int(only)])
+    def joined(self, other, index=-1):
+        return get_global_func("dpl.in_sequence")(self, other, only, index)
 
     return joined
 
@@ -112,6 +159,9 @@ extend("dpl.DFPattern",
        __invert__=lambda self: class_of("dpl.NotPattern")(self),
        __xor__=_sequence(False),
        __rshift__=_sequence(True),
+       used_by=_sequence(False), only_used_by=_sequence(True),
+       same_shape_as=lambda self, other: class_of("dpl.SameShapePattern")(self, other),
+       dup=lambda self: get_global_func("dpl.dup")(self),
        has_attr=lambda self, attrs: class_of("dpl.AttrPattern")(self, need(attrs, dict, "has_attr: attrs", "a dict")),
        has_type=lambda self, type: class_of("dpl.TypePattern")(self, type),
        has_shape=lambda self, shape: class_of("dpl.ShapePattern")(self, list(shape)),

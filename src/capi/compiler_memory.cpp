@@ -15,7 +15,7 @@ namespace {
 using json = nlohmann::ordered_json;
 
 AttrMap memory_report(const MemoryRequest& r) {
-  CompileOptions options = options_of<ModelSettings>(r);
+  CompileOptions options = options_of<PassSettings>(r);
   options.dim_bounds = r.dim_bounds;
   IRModule loaded = load_with_dims(r.model, options);
   const IRModule module = module_at_stage(with_entry(std::move(loaded)), options, "plan_memory");

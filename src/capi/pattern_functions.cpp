@@ -19,6 +19,27 @@ Array<Any> pairs_of(const dpl::PatternMatch& found) {
 const bool pattern_functions_registered = [] {
   add_function("dpl.wildcard", {}, [] { return dpl::wildcard(); }, "any value");
   add_function("dpl.is_const", {}, [] { return make<dpl::ConstantPattern>(); }, "any constant");
+  add_function("dpl.in_sequence", {"left", "right", "only", {"argument", int64_t(-1)}}, dpl::in_sequence,
+               "one sequence: the last of the left is an operand of the first of the right");
+  add_function("dpl.is_call_tir", {"name", {"args", dpl::DFPattern()}}, dpl::is_call_tir,
+               "a call of a tensor program");
+  add_function("dpl.is_call_dps_packed", {"name", {"args", dpl::DFPattern()}}, dpl::is_call_dps_packed,
+               "a call of a packed function in destination-passing style");
+  add_function(
+      "dpl.is_call_packed", {"name", {"args", Any()}},
+      [](const std::string& name, const Any& args) {
+        return dpl::is_call_packed(name, args.is_none() ? std::nullopt
+                                                        : std::optional(args.as<Array<dpl::DFPattern>>()));
+      },
+      "a call of a packed function");
+  add_function(
+      "dpl.dup", {"pattern"},
+      [](const dpl::DFPattern& pattern) {
+        dpl::DFPattern other = pattern;
+        other.edit();
+        return other;
+      },
+      "an object of its own, which may stand for another value");
   add_function(
       "dpl.parse_patterns", {"text", {"name", "<patterns>"}},
       [](const std::string& text, const std::string& name) { return dpl::parse_patterns(text, name); },

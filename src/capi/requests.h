@@ -112,12 +112,12 @@ struct LintRequest : Object {
 };
 
 /// "compiler.memory" → json: the memory plan beside its lower bound.
-struct MemoryRequest : ModelSettings {
+struct MemoryRequest : PassSettings {
   std::string model;
   Map<std::string, int64_t> dim_bounds;
 
   static void fields(auto& f) {
-    ModelSettings::fields(f);
+    PassSettings::fields(f);
     f.add("model", &MemoryRequest::model, "a model file")
         .add("dim_bounds", &MemoryRequest::dim_bounds, "the most of symbolic dimensions, by name");
   }

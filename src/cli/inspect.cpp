@@ -241,6 +241,7 @@ void add_inspect(CLI::App& app, Console& console) {
                    "with --memory: the most of a symbolic dimension");
   add_bind_option(*verb, options->bound,
                   "with --memory, --strategies or --proofs: an input that is fixed, repeatable");
+  add_pass_options(*verb, *options);
   add_custom_option(*verb);
   verb->callback([options, &console] {
     if (!options->bound.empty()) {

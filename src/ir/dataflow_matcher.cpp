@@ -14,7 +14,8 @@ namespace tenon::dpl {
 using graph::Expr;
 using graph::VarRef;
 
-DataflowView::DataflowView(const Expr& body, IRModule module) : module_(std::move(module)), body_(body) {
+DataflowView::DataflowView(const Expr& body, IRModule module, const DataflowView* outer)
+    : module_(std::move(module)), outer_(outer), body_(body) {
   for (const graph::Binding& b : graph::bindings_of(body)) {
     if (b.is<graph::VarBindingNode>()) definitions_[b->var.get()] = b->value;
     graph::for_each_use(b->value, [&](const VarRef& v) {
@@ -25,8 +26,15 @@ DataflowView::DataflowView(const Expr& body, IRModule module) : module_(std::mov
   graph::for_each_use(graph::result_of(body), [&](const VarRef& v) { results_.insert(v.get()); });
 }
 
+const DataflowView& DataflowView::of(const Expr& variable) const {
+  const DataflowView* view = this;
+  while (view->outer_ && !view->definitions_.contains(variable.get())) view = view->outer_;
+  return *view;
+}
+
 Expr DataflowView::definition(const Expr& e) const {
-  if (const auto it = definitions_.find(e.get()); it != definitions_.end()) return it->second;
+  const DataflowView& owner = of(e);
+  if (const auto it = owner.definitions_.find(e.get()); it != owner.definitions_.end()) return it->second;
   if (const auto* g = e.as<graph::GlobalVar>(); g && module_)
     if (auto f = module_.find(g->name).cast<graph::Function>()) return f;
   return e;
@@ -34,11 +42,19 @@ Expr DataflowView::definition(const Expr& e) const {
 
 const std::vector<VarRef>& DataflowView::users(const Expr& variable) const {
   static const std::vector<VarRef> none;
-  const auto it = users_.find(variable.get());
-  return it == users_.end() ? none : it->second;
+  const DataflowView& owner = of(variable);
+  const auto it = owner.users_.find(variable.get());
+  return it == owner.users_.end() ? none : it->second;
 }
 
-bool DataflowView::is_result(const Expr& variable) const { return results_.contains(variable.get()); }
+bool DataflowView::is_local(const Expr& variable) const {
+  const DataflowView& owner = of(variable);
+  return owner.definitions_.contains(variable.get()) && !owner.is_result(variable);
+}
+
+bool DataflowView::is_result(const Expr& variable) const {
+  return of(variable).results_.contains(variable.get());
+}
 
 namespace {
 
@@ -53,17 +69,20 @@ class Matcher {
   bool run(const DFPattern& p, const Expr& e) {
     count_step();
     if (const auto known = values_.find(p.get()); known != values_.end()) return known->second.same_as(e);
-    const size_t values = trail_.size(), inside = inside_.size();
-    if (visit(p, e)) {
+    const Mark before = mark();
+    if (visit(p, e) && shapes_agree(p, e)) {
       values_[p.get()] = e;
       trail_.push_back(p.get());
       return true;
     }
-    undo(values, inside);
+    undo(before);
     return false;
   }
 
-  PatternMatch result() {
+  /// Nullopt where a part whose shape counts stands for nothing.
+  std::optional<PatternMatch> result() {
+    for (const auto& [other, value] : same_shapes_)
+      if (!values_.contains(other)) return std::nullopt;
     PatternMatch out{std::move(values_), {}};
     std::set<const Object*> seen;
     for (const VarRef& v : inside_)
@@ -77,21 +96,58 @@ class Matcher {
       fail("T1151", fmt::format("{} steps do not decide whether the pattern matches", limit_), {}, {},
            ErrorKind::limit);
   }
-  void undo(size_t values, size_t inside) {
-    for (; trail_.size() > values; trail_.pop_back()) values_.erase(trail_.back());
-    inside_.resize(inside);
+  /// Where the trail ends: what is found behind it is forgotten where an alternative fails.
+  struct Mark {
+    size_t values, inside, same_shapes;
+  };
+  Mark mark() const { return {trail_.size(), inside_.size(), same_shapes_.size()}; }
+  void undo(const Mark& to) {
+    for (; trail_.size() > to.values; trail_.pop_back()) values_.erase(trail_.back());
+    inside_.resize(to.inside);
+    same_shapes_.resize(to.same_shapes);
+  }
+
+  static bool same_shape(const Expr& a, const Expr& b) {
+    const auto x = graph::as_tensor(a) ? graph::known_shape(a) : std::nullopt;
+    const auto y = graph::as_tensor(b) ? graph::known_shape(b) : std::nullopt;
+    return x && y && structural_equal(ObjectRef(*x), ObjectRef(*y), true);
+  }
+  /// What must have the shape of this part does.
+  bool shapes_agree(const DFPattern& part, const Expr& e) const {
+    return std::ranges::all_of(same_shapes_, [&](const auto& waiting) {
+      return waiting.first != part.get() || same_shape(waiting.second, e);
+    });
+  }
+  bool same_shape_as(const SameShapePattern& p, const Expr& e) {
+    if (!run(p.pattern, e)) return false;
+    if (const auto known = values_.find(p.other.get()); known != values_.end())
+      return same_shape(known->second, e);
+    same_shapes_.emplace_back(p.other.get(), e);
+    return true;
   }
 
   bool visit(const DFPattern& p, const Expr& e) {
     if (p.is<WildcardPattern>()) return true;
     if (const auto* x = p.as<ExprPattern>()) return e.same_as(x->expr) || structural_equal(x->expr, e);
     if (p.is<ConstantPattern>()) return e.is<graph::Constant>();
+    if (const auto* x = p.as<VarPattern>()) {
+      const auto* v = e.as<graph::Var>();
+      return v && (x->name.empty() || v->name == x->name) && (!x->local || view_->is_local(e));
+    }
+    if (const auto* x = p.as<GlobalVarPattern>()) {
+      const auto* g = e.as<graph::GlobalVar>();
+      return g && (x->name.empty() || g->name == x->name);
+    }
+    if (const auto* x = p.as<ExternFuncPattern>()) {
+      const auto* f = e.as<graph::ExternFunc>();
+      return f && (x->symbol.empty() || f->symbol == x->symbol);
+    }
     if (const auto* x = p.as<OrPattern>()) return run(x->left, e) || run(x->right, e);
     if (const auto* x = p.as<AndPattern>()) return run(x->left, e) && run(x->right, e);
     if (const auto* x = p.as<NotPattern>()) {
-      const size_t values = trail_.size(), inside = inside_.size();
+      const Mark before = mark();
       const bool matched = run(x->reject, e);
-      undo(values, inside);
+      undo(before);
       return !matched;
     }
     if (const auto* x = p.as<TypePattern>())
@@ -103,6 +159,12 @@ class Matcher {
     if (const auto* x = p.as<ShapePattern>()) {
       const auto shape = graph::as_tensor(e) ? graph::known_shape(e) : std::nullopt;
       return shape && structural_equal(ObjectRef(x->shape), ObjectRef(*shape), true) && run(x->pattern, e);
+    }
+    if (const auto* x = p.as<SameShapePattern>()) return same_shape_as(*x, e);
+    if (const auto* x = p.as<LetPattern>()) {
+      if (!run(x->body, e)) return false;
+      const auto var = values_.find(x->var.get());
+      return var != values_.end() && run(x->value, Expr(var->second));
     }
     if (const auto* x = p.as<DominatorPattern>()) return dominator(*x, e);
     if (const auto* x = p.as<PatternSequence>()) return sequence(*x, e, x->patterns.size());
@@ -116,11 +178,24 @@ class Matcher {
     if (const auto* x = p.as<AttrPattern>()) return attributes(x->attrs, value) && run(x->pattern, e);
     if (const auto* x = p.as<CallPattern>()) {
       const auto* c = value.as<graph::Call>();
-      return c && run(x->op, c->op) && (x->any_args || all(x->args, c->args));
+      if (!c || !run(x->op, c->op)) return false;
+      return x->any_args ? first_of(x->args, c->args) : all(x->args, c->args);
     }
     if (const auto* x = p.as<TuplePattern>()) {
       const auto* t = value.as<graph::Tuple>();
-      return t && (x->any_items || all(x->items, t->items));
+      if (!t || x->any_items) return t;
+      std::vector<char> taken(t->items.size());
+      return x->unordered ? x->items.size() == t->items.size() && in_any_order(x->items, t->items, taken, 0)
+                          : all(x->items, t->items);
+    }
+    if (const auto* x = p.as<PrimArrPattern>()) {
+      const auto* shape = value.as<graph::ShapeExpr>();
+      return shape && structural_equal(ObjectRef(x->values), ObjectRef(shape->values), true);
+    }
+    if (const auto* x = p.as<IfPattern>()) {
+      const auto* choice = value.as<graph::If>();
+      return choice && run(x->condition, choice->condition) && way(x->true_branch, choice->true_branch) &&
+             way(x->false_branch, choice->false_branch);
     }
     if (const auto* x = p.as<TupleGetItemPattern>()) {
       const auto* t = value.as<graph::TupleGetItem>();
@@ -134,10 +209,28 @@ class Matcher {
   }
 
   bool all(const Array<DFPattern>& patterns, const Array<Expr>& values) {
-    if (patterns.size() != values.size()) return false;
+    return patterns.size() == values.size() && first_of(patterns, values);
+  }
+  bool first_of(const Array<DFPattern>& patterns, const Array<Expr>& values) {
+    if (patterns.size() > values.size()) return false;
     for (size_t i = 0; i < patterns.size(); ++i)
       if (!run(patterns[i], values[i])) return false;
     return true;
+  }
+
+  /// The patterns from the i-th on match values that are not taken yet, one each.
+  bool in_any_order(const Array<DFPattern>& patterns, const Array<Expr>& values, std::vector<char>& taken,
+                    size_t i) {
+    if (i == patterns.size()) return true;
+    for (size_t k = 0; k < values.size(); ++k) {
+      if (taken[k]) continue;
+      const Mark before = mark();
+      taken[k] = 1;
+      if (run(patterns[i], values[k]) && in_any_order(patterns, values, taken, i + 1)) return true;
+      taken[k] = 0;
+      undo(before);
+    }
+    return false;
   }
 
   static bool attributes(const AttrMap& wanted, const Expr& value) {
@@ -163,10 +256,17 @@ class Matcher {
     if (p.params.size() != f.params.size()) return false;
     for (size_t i = 0; i < p.params.size(); ++i)
       if (!run(p.params[i], f.params[i])) return false;
-    const DataflowView own(f.body, view_->module()), *outer = std::exchange(view_, &own);
+    return inner(p.body, DataflowView(f.body, view_->module()), f.body);
+  }
+  bool way(const DFPattern& p, const Expr& body) {
+    return inner(p, DataflowView(body, view_->module(), view_), body);
+  }
+  /// The result of a body inside of this one.
+  bool inner(const DFPattern& p, const DataflowView& own, const Expr& body) {
+    const DataflowView* outer = std::exchange(view_, &own);
     const size_t inside = inside_.size();
-    const bool matched = run(p.body, graph::result_of(f.body));
-    inside_.resize(inside);  // those are the function's own
+    const bool matched = run(p, graph::result_of(body));
+    inside_.resize(inside);  // those are the body's own
     view_ = outer;
     return matched;
   }
@@ -185,10 +285,10 @@ class Matcher {
     for (size_t i = 0; i < work.size(); ++i) {
       if (!seen.insert(work[i].get()).second) continue;
       const Expr at = work[i];
-      const size_t values = trail_.size(), inside = inside_.size();
+      const Mark before = mark();
       if (run(p.parent, at)) {
         if (post_dominated(at, p.path, child)) return true;
-        undo(values, inside);
+        undo(before);
       }
       if (on_path(p.path, at))
         for (const Expr& o : operands(at)) work.push_back(o);
@@ -197,9 +297,9 @@ class Matcher {
   }
   /// The path's pattern matches many values: what it stood for at one of them is not kept.
   bool on_path(const DFPattern& path, const Expr& at) {
-    const size_t values = trail_.size(), inside = inside_.size();
+    const Mark before = mark();
     const bool matched = run(path, at);
-    undo(values, inside);
+    undo(before);
     return matched;
   }
   bool post_dominated(const Expr& parent, const DFPattern& path, const Expr& child) {
@@ -221,15 +321,21 @@ class Matcher {
 
   /// The first `count` patterns of the sequence, the last of which stands at `e`.
   bool sequence(const PatternSequence& p, const Expr& e, size_t count) {
-    const size_t values = trail_.size(), inside = inside_.size();
+    const Mark before = mark();
     if (!run(p.patterns[count - 1], e)) return false;
     if (count == 1) return true;
-    for (const Expr& before : operands(e)) {
-      const bool only = p.only_used_by[count - 2] != 0;
-      if (only && (view_->is_result(before) || view_->users(before).size() != 1)) continue;
-      if (sequence(p, before, count - 1)) return true;
+    const size_t link = count - 2;
+    const bool only = p.only_used_by[link] != 0;
+    const int64_t argument = link < p.argument.size() ? p.argument[link] : -1;
+    const auto* call = view_->definition(e).as<graph::Call>();
+    for (const Expr& operand : operands(e)) {
+      if (only && (view_->is_result(operand) || view_->users(operand).size() != 1)) continue;
+      if (argument >= 0 && !(call && size_t(argument) < call->args.size() &&
+                             call->args[size_t(argument)].same_as(operand)))
+        continue;
+      if (sequence(p, operand, link + 1)) return true;
     }
-    undo(values, inside);
+    undo(before);
     return false;
   }
 
@@ -238,6 +344,7 @@ class Matcher {
   std::unordered_map<const DFPatternNode*, Expr> values_;
   std::vector<const DFPatternNode*> trail_;
   std::vector<VarRef> inside_;
+  std::vector<std::pair<const DFPatternNode*, Expr>> same_shapes_;  ///< of the value, that of the part
 };
 
 }  // namespace

@@ -19,6 +19,64 @@ DFPattern is_op(std::string_view op, Array<DFPattern> args) {
   return make<CallPattern>(make<ExprPattern>(found), std::move(args));
 }
 
+DFPattern in_sequence(const DFPattern& left, const DFPattern& right, bool only, int64_t argument) {
+  auto as_sequence = [](const DFPattern& p) {
+    const auto* s = p ? p.as<PatternSequence>() : nullptr;
+    return s ? Ref<PatternSequence>(s)
+             : make<PatternSequence>(Array<DFPattern>{p}, Array<int64_t>(), Array<int64_t>());
+  };
+  Ref<PatternSequence> out = as_sequence(left);
+  const Ref<PatternSequence> behind = as_sequence(right);
+  PatternSequence* s = out.edit();
+  auto link = [&](bool is_only, int64_t of_argument) {
+    while (s->argument.size() < s->only_used_by.size()) s->argument.push_back(-1);
+    s->only_used_by.push_back(is_only);
+    s->argument.push_back(of_argument);
+  };
+  link(only, argument);
+  for (size_t i = 0; i < behind->patterns.size(); ++i) {
+    s->patterns.push_back(behind->patterns[i]);
+    if (i < behind->only_used_by.size())
+      link(behind->only_used_by[i] != 0, i < behind->argument.size() ? behind->argument[i] : -1);
+  }
+  return out;
+}
+
+std::vector<DFPattern> direct_parts(const DFPattern& pattern) {
+  std::vector<DFPattern> out;
+  auto add = [&](const ObjectRef& part) {
+    if (part && part.is<DFPatternNode>()) out.push_back(part.cast<DFPatternNode>());
+  };
+  for (const FieldInfo& f : type_of(pattern)->fields) {
+    if (!f.is_ref) continue;
+    const ObjectRef value = *f.ref(pattern.get());
+    const auto* list = value ? value.as<ArrayObj>() : nullptr;
+    if (!list) add(value);
+    for (const Any& item : list ? list->items : std::vector<Any>())
+      if (item.is_object()) add(item.as<ObjectRef>());
+  }
+  return out;
+}
+
+namespace {
+/// A call of the operator with these arguments first.
+DFPattern call_from(std::string_view op, Array<DFPattern> first) {
+  return make<CallPattern>(make<ExprPattern>(graph::find_op(op)), std::move(first), true);
+}
+}  // namespace
+
+DFPattern is_call_tir(const std::string& name, const DFPattern& args) {
+  return call_from("call_tir", {make<GlobalVarPattern>(name), args ? args : wildcard()});
+}
+DFPattern is_call_dps_packed(const std::string& name, const DFPattern& args) {
+  return call_from("call_dps_packed", {make<ExternFuncPattern>(name), args ? args : wildcard()});
+}
+DFPattern is_call_packed(const std::string& name, const std::optional<Array<DFPattern>>& args) {
+  Array<DFPattern> all{make<ExternFuncPattern>(name)};
+  for (const DFPattern& a : args.value_or(Array<DFPattern>())) all.push_back(a);
+  return args ? is_op("call_packed", all) : call_from("call_packed", all);
+}
+
 namespace {
 
 const graph::Op* operator_of(const DFPattern& pattern) {
@@ -31,12 +89,12 @@ const graph::Op* operator_of(const DFPattern& pattern) {
 std::string mistake(const ObjectRef& node) {
   if (const auto* call = node.as<CallPattern>()) {
     const graph::Op* op = operator_of(DFPattern(call));
-    if (!op || call->any_args) return {};
+    if (!op) return {};
     const auto least = std::ranges::count_if(op->arguments, [](const auto& a) { return !a.optional; });
     if (!op->variadic && call->args.size() > op->arguments.size())
       return fmt::format("`{}` takes {} arguments, the pattern has {}", op->name, op->arguments.size(),
                          call->args.size());
-    if (!op->variadic && int64_t(call->args.size()) < least)
+    if (!op->variadic && !call->any_args && int64_t(call->args.size()) < least)
       return fmt::format("`{}` takes at least {} arguments, the pattern has {}", op->name, least,
                          call->args.size());
   }
@@ -58,6 +116,10 @@ std::string mistake(const ObjectRef& node) {
     if (sequence->patterns.empty()) return "the sequence is empty";
     if (sequence->only_used_by.size() + 1 != sequence->patterns.size())
       return "a sequence says of each value but the last whether only the next one uses it";
+    for (size_t i = 0; i < sequence->argument.size(); ++i)
+      if (const graph::Op* op = i + 1 < sequence->patterns.size() ? operator_of(sequence->patterns[i + 1]) : nullptr;
+          op && !op->variadic && sequence->argument[i] >= int64_t(op->arguments.size()))
+        return fmt::format("`{}` has no argument {}", op->name, sequence->argument[i]);
   }
   return {};
 }
@@ -78,6 +140,22 @@ bool has_missing_part(const ObjectRef& node) {
   return false;
 }
 
+/// The parts that stand for values where the pattern matches: not those of which only the shape counts.
+std::set<const Object*> parts_of(const DFPattern& pattern) {
+  std::set<const Object*> out;
+  std::vector<DFPattern> work{pattern};
+  while (!work.empty()) {
+    const DFPattern part = work.back();
+    work.pop_back();
+    if (!part || !out.insert(part.get()).second) continue;
+    if (const auto* same = part.as<SameShapePattern>())
+      work.push_back(same->pattern);
+    else
+      for (const DFPattern& p : direct_parts(part)) work.push_back(p);
+  }
+  return out;
+}
+
 }  // namespace
 
 void check_pattern(const DFPattern& pattern) {
@@ -86,6 +164,7 @@ void check_pattern(const DFPattern& pattern) {
   };
   if (!pattern) refuse("a part of it is missing");
   std::unordered_map<const Object*, int> depth;
+  const std::set<const Object*> parts = parts_of(pattern);
   post_order(pattern, [&](const ObjectRef& node) {
     if (!node.is<DFPatternNode>()) return;
     int& own = depth[node.get()];
@@ -94,6 +173,10 @@ void check_pattern(const DFPattern& pattern) {
     if (own > kMaxNesting) refuse(fmt::format("it nests deeper than {}", kMaxNesting));
     if (has_missing_part(node)) refuse("a part of it is missing");
     if (const std::string why = mistake(node); !why.empty()) refuse(why);
+    if (const auto* same = node.as<SameShapePattern>(); same && !parts.contains(same->other.get()))
+      refuse("it compares the shape of what it does not hold");
+    if (const auto* let = node.as<LetPattern>(); let && !parts_of(let->body).contains(let->var.get()))
+      refuse("the body of is_let does not use the variable");
   });
 }
 
@@ -104,4 +187,6 @@ template struct tenon::DefineTypes<
     tenon::dpl::CallPattern, tenon::dpl::AttrPattern, tenon::dpl::TypePattern, tenon::dpl::ShapePattern,
     tenon::dpl::DataTypePattern, tenon::dpl::OrPattern, tenon::dpl::AndPattern, tenon::dpl::NotPattern,
     tenon::dpl::DominatorPattern, tenon::dpl::TuplePattern, tenon::dpl::TupleGetItemPattern,
-    tenon::dpl::FunctionPattern, tenon::dpl::PatternSequence, tenon::dpl::PatternTable>;
+    tenon::dpl::FunctionPattern, tenon::dpl::PatternSequence, tenon::dpl::PatternTable, tenon::dpl::VarPattern,
+    tenon::dpl::GlobalVarPattern, tenon::dpl::ExternFuncPattern, tenon::dpl::SameShapePattern,
+    tenon::dpl::PrimArrPattern, tenon::dpl::IfPattern, tenon::dpl::LetPattern>;

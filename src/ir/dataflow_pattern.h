@@ -16,7 +16,7 @@ namespace tenon::dpl {
 /// Base of the kinds below.
 struct DFPatternNode : Object {
   static constexpr std::string_view type_key = "dpl.DFPattern";
-  static constexpr uint32_t child_slots = 24;
+  static constexpr uint32_t child_slots = 32;
 };
 template <class T>
 struct PatternBase : DFPatternNode {
@@ -35,12 +35,31 @@ struct ExprPattern : PatternBase<ExprPattern> {
   static constexpr std::string_view type_key = "dpl.ExprPattern";
   static void fields(auto& f) { f.add("expr", &ExprPattern::expr); }
 };
+/// A variable of this name; an empty name: any. `local`: one that the body binds and does not give back.
+struct VarPattern : PatternBase<VarPattern> {
+  std::string name;
+  bool local = false;
+  static constexpr std::string_view type_key = "dpl.VarPattern";
+  static void fields(auto& f) { f.add("name", &VarPattern::name).add("local", &VarPattern::local); }
+};
+/// A function of the module by its name; an empty name: any.
+struct GlobalVarPattern : PatternBase<GlobalVarPattern> {
+  std::string name;
+  static constexpr std::string_view type_key = "dpl.GlobalVarPattern";
+  static void fields(auto& f) { f.add("name", &GlobalVarPattern::name); }
+};
+/// A packed function by its name; an empty name: any.
+struct ExternFuncPattern : PatternBase<ExternFuncPattern> {
+  std::string symbol;
+  static constexpr std::string_view type_key = "dpl.ExternFuncPattern";
+  static void fields(auto& f) { f.add("symbol", &ExternFuncPattern::symbol); }
+};
 /// Any constant.
 struct ConstantPattern : PatternBase<ConstantPattern> {
   static constexpr std::string_view type_key = "dpl.ConstantPattern";
   static void fields(auto&) {}
 };
-/// A call; `any_args`: whatever its arguments are.
+/// A call; `any_args`: whatever arguments follow these.
 struct CallPattern : PatternBase<CallPattern> {
   DFPattern op;
   Array<DFPattern> args;
@@ -69,6 +88,20 @@ struct ShapePattern : PatternBase<ShapePattern> {
   Array<PrimExpr> shape;
   static constexpr std::string_view type_key = "dpl.ShapePattern";
   static void fields(auto& f) { f.add("pattern", &ShapePattern::pattern).add("shape", &ShapePattern::shape); }
+};
+/// `pattern`, whose shape is known and equal to that of what `other`, another part of the whole, stands for.
+struct SameShapePattern : PatternBase<SameShapePattern> {
+  DFPattern pattern, other;
+  static constexpr std::string_view type_key = "dpl.SameShapePattern";
+  static void fields(auto& f) {
+    f.add("pattern", &SameShapePattern::pattern).add("other", &SameShapePattern::other);
+  }
+};
+/// A value that is a shape: these sizes.
+struct PrimArrPattern : PatternBase<PrimArrPattern> {
+  Array<PrimExpr> values;
+  static constexpr std::string_view type_key = "dpl.PrimArrPattern";
+  static void fields(auto& f) { f.add("values", &PrimArrPattern::values); }
 };
 struct DataTypePattern : PatternBase<DataTypePattern> {
   DFPattern pattern;
@@ -104,13 +137,15 @@ struct DominatorPattern : PatternBase<DominatorPattern> {
         .add("child", &DominatorPattern::child);
   }
 };
-/// A tuple of these items; `any_items`: whatever it holds.
+/// A tuple of these items; `any_items`: whatever it holds, `unordered`: in any order.
 struct TuplePattern : PatternBase<TuplePattern> {
   Array<DFPattern> items;
-  bool any_items = false;
+  bool any_items = false, unordered = false;
   static constexpr std::string_view type_key = "dpl.TuplePattern";
   static void fields(auto& f) {
-    f.add("items", &TuplePattern::items).add("any_items", &TuplePattern::any_items);
+    f.add("items", &TuplePattern::items)
+        .add("any_items", &TuplePattern::any_items)
+        .add("unordered", &TuplePattern::unordered);
   }
 };
 /// An item of a tuple; index -1: any.
@@ -131,14 +166,35 @@ struct FunctionPattern : PatternBase<FunctionPattern> {
     f.add("params", &FunctionPattern::params).add("body", &FunctionPattern::body);
   }
 };
+/// A choice by its condition and what its ways give.
+struct IfPattern : PatternBase<IfPattern> {
+  DFPattern condition, true_branch, false_branch;
+  static constexpr std::string_view type_key = "dpl.IfPattern";
+  static void fields(auto& f) {
+    f.add("condition", &IfPattern::condition)
+        .add("true_branch", &IfPattern::true_branch)
+        .add("false_branch", &IfPattern::false_branch);
+  }
+};
+/// `body`, in which what `var` stands for is bound to `value`.
+struct LetPattern : PatternBase<LetPattern> {
+  DFPattern var, value, body;
+  static constexpr std::string_view type_key = "dpl.LetPattern";
+  static void fields(auto& f) {
+    f.add("var", &LetPattern::var).add("value", &LetPattern::value).add("body", &LetPattern::body);
+  }
+};
 /// Values each of which is an operand of the next; it stands where the last one does. `only_used_by[i]`:
-/// value i has no other use than value i + 1.
+/// value i has no other use than value i + 1. `argument[i]`: it is that argument of the call; -1, and beyond
+/// the end of the list: any operand.
 struct PatternSequence : PatternBase<PatternSequence> {
   Array<DFPattern> patterns;
-  Array<int64_t> only_used_by;
+  Array<int64_t> only_used_by, argument;
   static constexpr std::string_view type_key = "dpl.PatternSequence";
   static void fields(auto& f) {
-    f.add("patterns", &PatternSequence::patterns).add("only_used_by", &PatternSequence::only_used_by);
+    f.add("patterns", &PatternSequence::patterns)
+        .add("only_used_by", &PatternSequence::only_used_by)
+        .add("argument", &PatternSequence::argument);
   }
 };
 
@@ -153,25 +209,43 @@ DFPattern wildcard();
 /// A call of the operator. DiagnosticError T0222 when there is none of that name.
 DFPattern is_op(std::string_view op, Array<DFPattern> args);
 
+/// One sequence: the last value of `left` is an operand of the first of `right` (`only`: of nothing else,
+/// `argument`: that one, -1: any).
+DFPattern in_sequence(const DFPattern& left, const DFPattern& right, bool only, int64_t argument = -1);
+/// A call of a tensor program of the module, of a packed function in destination-passing style, of a packed
+/// function; an empty name: any. `args` null: whatever they are.
+DFPattern is_call_tir(const std::string& name, const DFPattern& args);
+DFPattern is_call_dps_packed(const std::string& name, const DFPattern& args);
+DFPattern is_call_packed(const std::string& name, const std::optional<Array<DFPattern>>& args);
+
+/// The patterns that this one is made of, in the order of its fields.
+std::vector<DFPattern> direct_parts(const DFPattern& pattern);
 /// Mistakes by which a pattern can match nothing (T1150): a missing part, more arguments than an operator
-/// takes, an attribute that it does not have, an item behind a tuple's end, the opposite of everything.
+/// takes, an attribute that it does not have, an item behind a tuple's end, the opposite of everything, a
+/// shape or variable of a part that the pattern does not hold.
 void check_pattern(const DFPattern& pattern);
 
 // ---------------------------------------------------------------- matching
 /// What a body binds and who uses it.
 class DataflowView {
  public:
-  /// `module`: where functions that the body names are looked up; null: nowhere.
-  explicit DataflowView(const graph::Expr& body, IRModule module = {});
+  /// `module`: where functions that the body names are looked up; null: nowhere. `outer`: of the body around
+  /// this one, whose variables it may use; it must live as long.
+  explicit DataflowView(const graph::Expr& body, IRModule module = {}, const DataflowView* outer = nullptr);
   /// What a variable is bound to, of a name the function; anything else is itself.
   graph::Expr definition(const graph::Expr& e) const;
   /// The variables whose values use this one, each once, in order.
   const std::vector<graph::VarRef>& users(const graph::Expr& variable) const;
   bool is_result(const graph::Expr& variable) const;  ///< it is seen outside of the body
+  bool is_local(const graph::Expr& variable) const;   ///< bound by the body and not seen outside
   const IRModule& module() const { return module_; }
 
  private:
+  /// The view whose body binds the variable; of what none binds, parameters, the outermost.
+  const DataflowView& of(const graph::Expr& variable) const;
+
   IRModule module_;
+  const DataflowView* outer_;
   graph::Expr body_;  // keeps the keys alive
   std::unordered_map<const Object*, graph::Expr> definitions_;
   std::unordered_map<const Object*, std::vector<graph::VarRef>> users_;

@@ -117,6 +117,19 @@ class PlanCheck {
 
 }  // namespace
 
+bool beyond_memory(const Array<PrimExpr>& shape, DataType dtype) {
+  __int128 bytes = std::max<int64_t>(1, dtype.is_void() ? 1 : dtype.bytes());
+  bool nothing = false;
+  for (const PrimExpr& d : shape) {
+    const auto size = tir::as_int(d);
+    if (!size) continue;
+    if (*size < 0) return true;
+    nothing = nothing || *size == 0;
+    bytes = std::min(bytes * std::max<int64_t>(1, *size), __int128(kUnbounded) + 1);
+  }
+  return !nothing && bytes > kUnbounded;
+}
+
 int64_t most_bytes(const Type& type, const SizeBounds& bounds) {
   const auto* t = type ? as_tensor(type) : nullptr;
   const auto shape = t && !t->dtype.is_void() ? known_shape(type) : std::nullopt;

@@ -13,6 +13,10 @@ using SizeBounds = std::map<std::string, int64_t>;
 /// known.
 int64_t most_bytes(const Type& type, const SizeBounds& bounds);
 
+/// Sizes that are numbers of which no memory has the bytes: one is below 0, or all together take more than
+/// 2^62.
+bool beyond_memory(const Array<PrimExpr>& shape, DataType dtype);
+
 /// What a plan speaks of, in its order: that of the bindings, those in bodies before the binding that holds
 /// them.
 struct PlannedBindings {

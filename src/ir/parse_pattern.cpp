@@ -12,10 +12,11 @@ using script::ExprKind;
 using script::StmtKind;
 
 constexpr const char* kForms =
-    "patterns are wildcard(), is_const(), is_op(\"NAME\")(ARGUMENTS), is_tuple([…]), is_tuple_get_item(p, "
-    "i), "
-    "FunctionPattern([…], p), p | q, p & q, ~p, p ^ q, p >> q, p.has_attr, has_type, has_shape, has_dtype, "
-    "optional and dominates";
+    "patterns are wildcard(), is_const(), is_var(\"NAME\"), is_dfv, is_gv, ExternFuncPattern, "
+    "is_op(\"NAME\")(ARGUMENTS), is_call_tir(\"NAME\", p), is_call_dps_packed, is_call_packed, is_shape([…]), "
+    "is_tuple([…]), is_tuple_get_item(p, i), is_if(p, q, r), is_let(v, p, q), FunctionPattern([…], p), p | q, "
+    "p & q, ~p, p ^ q, p >> q, p.used_by(q, i), only_used_by, has_attr, has_type, has_shape, has_dtype, "
+    "same_shape_as, optional, dominates and dup";
 
 /// Reads the statements; mistakes are collected, a pattern with some is null.
 class PatternReader {
@@ -93,26 +94,32 @@ class PatternReader {
     const DFPattern left = pattern(a->items[0]), right = pattern(a->items[1]);
     if (a->text == "|") return make<OrPattern>(left, right);
     if (a->text == "&") return make<AndPattern>(left, right);
-    Array<DFPattern> parts{left, right};
-    Array<int64_t> only{int64_t(a->text == ">>")};
-    if (const auto* s = left.as<PatternSequence>()) {
-      parts = s->patterns, only = s->only_used_by;
-      parts.push_back(right);
-      only.push_back(int64_t(a->text == ">>"));
-    }
-    return make<PatternSequence>(parts, only);
+    return in_sequence(left, right, a->text == ">>");
   }
 
   DFPattern call(const Ast* a) {
     const Ast* callee = a->items[0];
-    if (!a->named.empty()) return mistake(a, "arguments of patterns have no names");
     const std::string name =
         callee->kind == ExprKind::name || callee->kind == ExprKind::attribute ? callee->text : "";
     const bool of_library = callee->kind == ExprKind::attribute && is_library(callee->items[0]);
-    if (callee->kind == ExprKind::attribute && !of_library) return method(a, callee->items[0], name);
-    if (!name.empty() && (of_library || !names_.contains(name))) return function(a, name);
-    const size_t given = a->items.size() - 1;
-    return make<CallPattern>(pattern(callee), patterns(a->items, 1), given == 0);
+    const bool of_pattern = callee->kind == ExprKind::attribute && !of_library;
+    const bool named = !of_pattern && !name.empty() && (of_library || !names_.contains(name));
+    const std::string_view may_have = named && name == "is_tuple" ? "unordered"
+                                      : of_pattern || named       ? ""
+                                                                  : "varg_default_wildcard";
+    bool said = false;
+    for (const auto& [key, value] : a->named) {
+      if (key != may_have)
+        return mistake(a, "the only arguments of patterns with names are varg_default_wildcard of a call and "
+                          "unordered of is_tuple");
+      const auto is = attribute(value);
+      if (!is) return {};
+      if (is->tag() != kBool) return mistake(value, fmt::format("{} is True or False", key));
+      said = is->as<bool>();
+    }
+    if (of_pattern) return method(a, callee->items[0], name);
+    if (named) return function(a, name, said);
+    return make<CallPattern>(pattern(callee), patterns(a->items, 1), said || a->items.size() == 1);
   }
 
   /// `dpl`, `tenon.dpl`
@@ -129,11 +136,67 @@ class PatternReader {
     return false;
   }
 
-  DFPattern function(const Ast* a, const std::string& name) {
+  /// A pattern of what has a name: of this one, or of any.
+  DFPattern by_name(const Ast* a, FunctionRef<DFPattern(const std::string&)> of) {
+    if (!takes(a, 0, 1)) return {};
+    if (a->items.size() == 1) return of("");
+    if (a->items[1]->kind != ExprKind::string) return mistake(a->items[1], "a name is a text");
+    return of(a->items[1]->text);
+  }
+
+  static bool is_list(const Ast* a) { return a->kind == ExprKind::list || a->kind == ExprKind::tuple; }
+
+  std::optional<Array<PrimExpr>> sizes(const Ast* a) {
+    if (!is_list(a)) {
+      mistake(a, "a shape is a list of sizes");
+      return std::nullopt;
+    }
+    Array<PrimExpr> out;
+    for (const Ast* d : a->items) out.push_back(script::prim_expr(tree_, d, {}, problems_));
+    return out;
+  }
+
+  /// The tuple of a call's arguments: a pattern, or a list of those of its items.
+  DFPattern arguments(const Ast* a) {
+    return is_list(a) ? DFPattern(make<TuplePattern>(patterns(a->items), false)) : pattern(a);
+  }
+
+  /// is_call_tir, is_call_dps_packed and is_call_packed: the name of what is called, and its arguments.
+  DFPattern call_of(const Ast* a, const std::string& name) {
+    if (!takes(a, 1, 2)) return {};
+    const Ast *callee = a->items[1], *given = a->items.size() == 3 ? a->items[2] : nullptr;
+    if (callee->kind != ExprKind::string) return mistake(callee, "the name of what is called is a text");
+    if (name == "is_call_packed") {
+      if (given && !is_list(given)) return mistake(given, "the arguments of a packed function are a list");
+      return is_call_packed(callee->text, given ? std::optional(patterns(given->items)) : std::nullopt);
+    }
+    const DFPattern args = given ? arguments(given) : DFPattern();
+    return name == "is_call_tir" ? is_call_tir(callee->text, args) : is_call_dps_packed(callee->text, args);
+  }
+
+  DFPattern function(const Ast* a, const std::string& name, bool unordered) {
     auto item = [&](size_t i) { return a->items[i]; };
     const size_t given = a->items.size() - 1;
     if (name == "wildcard") return takes(a, 0, 0) ? wildcard() : DFPattern();
     if (name == "is_const") return takes(a, 0, 0) ? DFPattern(make<ConstantPattern>()) : DFPattern();
+    if (name == "is_var" || name == "is_dfv")
+      return by_name(a, [&](const std::string& n) { return make<VarPattern>(n, name == "is_dfv"); });
+    if (name == "is_gv" || name == "GlobalVarPattern")
+      return by_name(a, [](const std::string& n) { return make<GlobalVarPattern>(n); });
+    if (name == "ExternFuncPattern")
+      return by_name(a, [](const std::string& n) { return make<ExternFuncPattern>(n); });
+    if (name == "is_call_tir" || name == "is_call_dps_packed" || name == "is_call_packed")
+      return call_of(a, name);
+    if (name == "is_shape") {
+      if (!takes(a, 1, 1)) return {};
+      const auto values = sizes(item(1));
+      return values ? DFPattern(make<PrimArrPattern>(*values)) : DFPattern();
+    }
+    if (name == "is_if" || name == "is_let") {
+      if (!takes(a, 3, 3)) return {};
+      const DFPattern x = pattern(item(1)), y = pattern(item(2)), z = pattern(item(3));
+      return name == "is_if" ? DFPattern(make<IfPattern>(x, y, z)) : DFPattern(make<LetPattern>(x, y, z));
+    }
     if (name == "is_op") {
       if (!takes(a, 1, 1)) return {};
       if (item(1)->kind != ExprKind::string) return mistake(item(1), "the name of an operator is a text");
@@ -144,9 +207,8 @@ class PatternReader {
     if (name == "is_tuple") {
       if (!takes(a, 0, 1)) return {};
       if (given == 0) return make<TuplePattern>(Array<DFPattern>(), true);
-      if (item(1)->kind != ExprKind::list && item(1)->kind != ExprKind::tuple)
-        return mistake(item(1), "the items of a tuple are a list");
-      return make<TuplePattern>(patterns(item(1)->items), false);
+      if (!is_list(item(1))) return mistake(item(1), "the items of a tuple are a list");
+      return make<TuplePattern>(patterns(item(1)->items), false, unordered);
     }
     if (name == "is_tuple_get_item") {
       if (!takes(a, 1, 2)) return {};
@@ -170,17 +232,23 @@ class PatternReader {
       return make<DominatorPattern>(self, a->items.size() == 3 ? pattern(item(2)) : wildcard(),
                                     pattern(item(1)));
     }
+    if (name == "used_by" || name == "only_used_by") return used_by(a, self, name == "only_used_by");
+    if (name == "same_shape_as")
+      return takes(a, 1, 1) ? DFPattern(make<SameShapePattern>(self, pattern(item(1)))) : DFPattern();
+    if (name == "dup") {
+      if (!takes(a, 0, 0) || !self) return {};
+      DFPattern other = self;
+      other.edit();  // an object of its own
+      return other;
+    }
     if (name != "optional" && name != "has_attr" && name != "has_dtype" && name != "has_shape" &&
         name != "has_type")
       return mistake(a->items[0], fmt::format("a pattern has no '{}'", name), kForms);
     if (!takes(a, 1, 1)) return {};
     if (name == "optional") return optional(self, item(1));
     if (name == "has_shape") {
-      if (item(1)->kind != ExprKind::list && item(1)->kind != ExprKind::tuple)
-        return mistake(item(1), "a shape is a list of sizes");
-      Array<PrimExpr> sizes;
-      for (const Ast* d : item(1)->items) sizes.push_back(script::prim_expr(tree_, d, {}, problems_));
-      return make<ShapePattern>(self, sizes);
+      const auto values = sizes(item(1));
+      return values ? DFPattern(make<ShapePattern>(self, *values)) : DFPattern();
     }
     const auto given = attribute(item(1));
     if (!given) return {};
@@ -198,6 +266,18 @@ class PatternReader {
     const auto text = given->try_as<std::string>();
     if (!text || !parse_dtype(*text, &t)) return mistake(item(1), "this is no data type such as \"float32\"");
     return make<DataTypePattern>(self, t);
+  }
+
+  /// `p.used_by(q, i)`: p is argument i of q, or any operand.
+  DFPattern used_by(const Ast* a, const DFPattern& self, bool only) {
+    if (!takes(a, 1, 2)) return {};
+    const DFPattern user = pattern(a->items[1]);
+    if (a->items.size() == 2) return in_sequence(self, user, only);
+    const auto index = attribute(a->items[2]);
+    if (!index) return {};
+    if (index->tag() != kInt || index->as<int64_t>() < -1)
+      return mistake(a->items[2], "the number of an argument is an integer from 0 on, or -1 for any");
+    return in_sequence(self, user, only, index->as<int64_t>());
   }
 
   /// `p.optional(lambda y: f(y))`: f(p) or p.

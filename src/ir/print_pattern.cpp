@@ -24,18 +24,14 @@ class PatternPrinter {
   }
 
  private:
-  /// How many places each part stands at; parts without fields count, too.
+  /// How many places each part stands at.
   void count(const DFPattern& pattern) {
-    std::vector<ObjectRef> stack{pattern};
+    std::vector<DFPattern> stack{pattern};
     while (!stack.empty()) {
-      const ObjectRef node = stack.back();
+      const DFPattern node = stack.back();
       stack.pop_back();
-      if (const auto* list = node.as<ArrayObj>())
-        for (const Any& item : list->items)
-          if (item.is_object()) stack.push_back(item.as<ObjectRef>());
-      if (!node.is<DFPatternNode>() || places_[node.get()]++ > 0) continue;
-      for (const FieldInfo& f : type_of(node)->fields)
-        if (f.is_ref) stack.push_back(*f.ref(node.get()));
+      if (!node || places_[node.get()]++ > 0) continue;
+      for (const DFPattern& part : direct_parts(node)) stack.push_back(part);
     }
   }
 
@@ -52,6 +48,14 @@ class PatternPrinter {
   std::string list(const Array<DFPattern>& patterns) {
     std::string out;
     for (const DFPattern& p : patterns) out += (out.empty() ? "" : ", ") + text(p);
+    return out;
+  }
+
+  static std::string name(const std::string& of) { return of.empty() ? "" : quoted(of); }
+
+  static std::string sizes(const Array<PrimExpr>& shape) {
+    std::string out;
+    for (const PrimExpr& d : shape) out += (out.empty() ? "" : ", ") + print(d);
     return out;
   }
 
@@ -72,25 +76,33 @@ class PatternPrinter {
              ErrorKind::usage);
       return fmt::format("is_op({})", quoted(op->name));
     }
+    if (const auto* v = p.as<VarPattern>())
+      return fmt::format("{}({})", v->local ? "is_dfv" : "is_var", name(v->name));
+    if (const auto* g = p.as<GlobalVarPattern>()) return fmt::format("is_gv({})", name(g->name));
+    if (const auto* f = p.as<ExternFuncPattern>())
+      return fmt::format("ExternFuncPattern({})", name(f->symbol));
     if (const auto* c = p.as<CallPattern>()) {
       if (!c->any_args && c->args.empty())
         fail("T1155", "a pattern of a call without arguments has no text: f() stands for any arguments", {},
              "write it as JSON", ErrorKind::usage);
-      return fmt::format("{}({})", text(c->op), c->any_args ? "" : list(c->args));
+      const char* rest = c->any_args && !c->args.empty() ? ", varg_default_wildcard=True" : "";
+      return fmt::format("{}({}{})", text(c->op), list(c->args), rest);
     }
     if (const auto* a = p.as<AttrPattern>())
       return fmt::format("{}.has_attr({})", text(a->pattern), value(Any(a->attrs)));
     if (const auto* t = p.as<TypePattern>())
       return fmt::format("{}.has_type({})", text(t->pattern), value(Any(t->type)));
-    if (const auto* s = p.as<ShapePattern>()) {
-      std::string sizes;
-      for (const PrimExpr& d : s->shape) sizes += (sizes.empty() ? "" : ", ") + print(d);
-      return fmt::format("{}.has_shape([{}])", text(s->pattern), sizes);
-    }
+    if (const auto* s = p.as<ShapePattern>())
+      return fmt::format("{}.has_shape([{}])", text(s->pattern), sizes(s->shape));
+    if (const auto* s = p.as<PrimArrPattern>()) return fmt::format("is_shape([{}])", sizes(s->values));
+    if (const auto* s = p.as<SameShapePattern>())
+      return fmt::format("{}.same_shape_as({})", text(s->pattern), text(s->other));
     if (const auto* d = p.as<DataTypePattern>())
       return fmt::format("{}.has_dtype({})", text(d->pattern), quoted(to_string(d->dtype)));
     if (const auto* t = p.as<TuplePattern>())
-      return t->any_items ? "is_tuple()" : fmt::format("is_tuple([{}])", list(t->items));
+      return t->any_items ? "is_tuple()"
+                          : fmt::format("is_tuple([{}]{})", list(t->items),
+                                        t->unordered ? ", unordered=True" : "");
     if (const auto* g = p.as<TupleGetItemPattern>())
       return fmt::format("is_tuple_get_item({}, {})", text(g->tuple), g->index);
     return operation(p);
@@ -104,12 +116,22 @@ class PatternPrinter {
       return fmt::format("{}.dominates({}, {})", text(d->parent), text(d->child), text(d->path));
     if (const auto* f = p.as<FunctionPattern>())
       return fmt::format("FunctionPattern([{}], {})", list(f->params), text(f->body));
+    if (const auto* c = p.as<IfPattern>())
+      return fmt::format("is_if({}, {}, {})", text(c->condition), text(c->true_branch), text(c->false_branch));
+    if (const auto* l = p.as<LetPattern>())
+      return fmt::format("is_let({}, {}, {})", text(l->var), text(l->value), text(l->body));
     const auto* s = p.as<PatternSequence>();
     if (!s || s->patterns.size() < 2 || s->only_used_by.size() + 1 != s->patterns.size())
       fail("T1155", "a sequence of less than two patterns has no text", {}, {}, ErrorKind::usage);
     std::string out = text(s->patterns[0]);
-    for (size_t i = 1; i < s->patterns.size(); ++i)
-      out = fmt::format("({} {} {})", out, s->only_used_by[i - 1] ? ">>" : "^", text(s->patterns[i]));
+    for (size_t i = 1; i < s->patterns.size(); ++i) {
+      const bool only = s->only_used_by[i - 1] != 0;
+      const int64_t argument = i <= s->argument.size() ? s->argument[i - 1] : -1;
+      const std::string user = text(s->patterns[i]);
+      out = argument < 0
+                ? fmt::format("({} {} {})", out, only ? ">>" : "^", user)
+                : fmt::format("{}.{}({}, {})", out, only ? "only_used_by" : "used_by", user, argument);
+    }
     return out;
   }
 

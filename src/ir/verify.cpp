@@ -8,6 +8,7 @@
 #include <unordered_set>
 
 #include "ir/intrinsic_table.h"
+#include "ir/memory_plan.h"
 #include "ir/parallel.h"
 #include "ir/scalable.h"
 #include "ir/text.h"
@@ -99,6 +100,8 @@ class PrimFuncVerifier {
     if (is_scalable(b->dtype))
       add("T0307",
           fmt::format("buffer `{}` holds {}, whose size is not known", b->name, to_string(b->dtype)));
+    if (graph::beyond_memory(b->shape, b->dtype))
+      add("T0401", fmt::format("buffer `{}` takes more than 2^62 bytes, or a size is below 0", b->name));
     int64_t last = 0;
     for (int64_t a : b->axis_separators) {
       if (a <= last || a >= int64_t(b->shape.size()))

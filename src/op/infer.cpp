@@ -4,6 +4,9 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
+
+#include "ir/memory_plan.h"
 #include "ir/origin.h"
 #include "ir/structural.h"
 #include "ir/text.h"
@@ -108,6 +111,16 @@ bool spreads(const Call& call, const std::vector<DataType>& dtypes) {
 
 namespace {
 
+/// A tensor, or one of a tuple.
+bool beyond_memory(const Type& type) {
+  if (const auto* t = type.as<TensorType>()) {
+    const auto shape = shape_of(*t);
+    return shape && graph::beyond_memory(*shape, t->dtype);
+  }
+  const auto* tuple = type.as<TupleType>();
+  return tuple && std::ranges::any_of(tuple->items, beyond_memory);
+}
+
 Type infer_operator(Inference& run, const Call& call, const Op& op) {
   if (!expect_arguments(run, call, op)) return {};
   if (has_open_argument(run, call)) {
@@ -121,7 +134,14 @@ Type infer_operator(Inference& run, const Call& call, const Op& op) {
   const Ref<Call> typed = with_typed_arguments(run, call, false);
   if (!typed) return {};
   InferContext ctx(run, *typed);
-  return ctx.expect_kinds() ? rule(ctx) : Type();
+  if (!ctx.expect_kinds()) return {};
+  const Type made = rule(ctx);
+  // Behind an operand that no memory has, sizes may have wrapped.
+  for (const Expr& a : typed->args)
+    if (a && beyond_memory(a->type)) return ctx.error("an argument takes more than 2^62 bytes");
+  if (beyond_memory(made))
+    return ctx.error("the result takes more than 2^62 bytes, or a size more than 64 bits: " + print(made));
+  return made;
 }
 
 Type infer_call(Inference& run, const Call& call) {

@@ -459,6 +459,25 @@ def main(x: R.Tensor((2, 8), "float32")) -> R.Tensor((2, 4), "float32"):
 """
         self.run_as_c(text, [("x", (2, 8), [0.05 * i for i in range(16)])])
 
+    @unittest.skipUnless(shutil.which("gcc"), "no C compiler")
+    def test_c_of_nested_results(self):
+        # Tensors of tuples in tuples are outputs one behind the other, in the text, the header and `main`.
+        (self.tmp / "nested.tir").write_text("""@R.function
+def main(x: R.Tensor((3,), "float32")):
+    y = R.add(x, x)
+    z = R.cast(y, dtype="float64")
+    return (z, (x, (y,)))
+""")
+        self.ok("compile", self.tmp / "nested.tir", "--emit", "c", "-o", self.tmp / "nested.c")
+        header = (self.tmp / "nested.h").read_text()
+        for line in ("#define TENON_NUM_OUTPUTS 3", "#define TENON_OUTPUT_0_BYTES 24", "#define TENON_OUTPUT_2_BYTES 12", "output 1: float32 [3]"):
+            self.assertIn(line, header)
+        subprocess.run(["gcc", "-std=c11", "-Wall", "-Wextra", "-Werror", "-DTENON_MAIN", self.tmp / "nested.c", "-o", self.tmp / "nested", "-lm"], check=True)
+        (self.tmp / "x.bin").write_bytes(array.array("f", [1, 2, 3]).tobytes())
+        outputs = [self.tmp / f"out{k}.bin" for k in range(3)]
+        subprocess.run([self.tmp / "nested", self.tmp / "x.bin", *outputs], check=True)
+        self.assertEqual([array.array(t, o.read_bytes()).tolist() for t, o in zip("dff", outputs)], [[2, 4, 6], [1, 2, 3], [2, 4, 6]])
+
     def test_profile_names_instructions(self):
         report = json.loads(self.ok("run", self.module, "--profile", "--json"))["profile"]
         self.assertTrue(any(line["function"] == "main" and line["calls"] == 1 for line in report))

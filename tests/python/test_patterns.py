@@ -7,7 +7,8 @@ import unittest
 
 import tenon
 from tenon import dpl, graph, op, transform
-from tenon.dpl import is_const, is_expr, is_op, is_tuple, is_tuple_get_item, wildcard
+from tenon.dpl import (is_call_packed, is_call_tir, is_const, is_dfv, is_expr, is_gv, is_if, is_let, is_op, is_shape, is_tuple, is_tuple_get_item,
+                       is_var, wildcard)
 
 try:
     import numpy as np
@@ -46,6 +47,36 @@ def main(x: R.Tensor((2, 4), "float32"), w: R.Tensor((3, 4), "float32")):
     l = R.nn.leaky_relu(g, alpha=0.25)
     return (k, l)
 """
+OTHER_KINDS = """
+@I.ir_module
+class Module:
+    @T.prim_func
+    def double(x: T.Buffer((2, 3), "float32"), y: T.Buffer((2, 3), "float32")):
+        for i, j in T.grid(2, 3):
+            y[i, j] = x[i, j] * T.float32(2)
+    @R.function
+    def main(a: R.Tensor((2, 3), "float32"), b: R.Tensor((3,), "float32"), c: R.Tensor((), "bool")):
+        e = R.exp(a)
+        t = R.tanh(a)
+        s = R.add(e, t)
+        w = R.add(b, e)
+        u = R.tanh(s)
+        d = R.call_tir(cls.double, (e,), R.Tensor((2, 3), "float32"))
+        k = R.call_tir(cls.double, (t,), R.Tensor((2, 3), "float32"))
+        q = R.call_packed("test.some", e, sinfo_args=R.Tensor((2, 3), "float32"))
+        z = R.shape([3, 2])
+        r = R.reshape(a, R.shape([3, 2]))
+        n = R.reshape(a, R.shape([6]))
+        p = (e, t)
+        m = R.nn.relu(a)
+        h = R.exp(m)
+        if c:
+            y = R.tanh(e)
+            i = y
+        else:
+            i = R.exp(t)
+        return (u, w, d, k, q, z, r, n, p, h, i)
+"""
 
 
 def dense():
@@ -79,6 +110,27 @@ class Patterns(unittest.TestCase):
                 (is_op("nn.relu")().dominates(is_op("add")()), "k", "r"), (is_expr(self.values["d"]), "d", "r")]:
             self.assertIsNotNone(self.found(pattern, yes), pattern)
             self.assertIsNone(self.found(pattern, no), pattern)
+
+    def test_kinds_by_name_and_structure(self):
+        main = inferred(OTHER_KINDS)["main"]
+        values = {b.var.name: b.var for block in main.body.blocks for b in block.bindings}
+        x, v = wildcard(), is_var()
+        exp, copy = is_op("exp")(x), wildcard()
+        for pattern, yes, no in [
+                (is_op("exp")(is_var("a")), "e", "t"), (is_op("add")(is_dfv("e"), wildcard()), "s", "w"), (is_op("exp")(is_dfv()), "h", "e"),
+                (is_call_tir("double", [is_op("exp")()]), "d", "k"), (is_call_tir("", wildcard()), "k", "e"),
+                (is_call_packed("test.some"), "q", "d"), (is_call_packed("test.some", [is_op("exp")()]), "q", "d"),
+                (is_op("call_tir")(is_gv("double"), varg_default_wildcard=True), "k", "q"),
+                (is_op("reshape")(wildcard(), is_shape([3, 2])), "r", "n"), (is_shape((3, 2)), "z", "e"),
+                (is_tuple([is_op("tanh")(), is_op("exp")()], unordered=True), "p", "s"),
+                (is_if(wildcard(), is_op("tanh")(is_op("exp")()), is_op("exp")()), "i", "e"),
+                (is_let(v, is_op("exp")(), is_op("add")(v, wildcard())), "s", "w"),
+                (is_op("add")(exp, wildcard().same_shape_as(exp)), "s", "w"), (is_op("add")(wildcard().same_shape_as(copy), copy), "s", "w"),
+                (is_op("exp")(x).used_by(is_op("add")(), 0), "s", "h"), (is_op("exp")().used_by(is_op("add")(), 1), "w", "s"),
+                (is_op("nn.relu")().only_used_by(is_op("exp")(), 0), "h", "e"), (is_op("exp")(x.dup()) ^ (is_op("add")() ^ is_op("tanh")()), "u", "t")]:
+            self.assertIsNotNone(pattern.match(values[yes], main), pattern)
+            self.assertIsNone(pattern.match(values[no], main), pattern)
+        self.assertIsNot(x.dup(), x)
 
     def test_what_is_found(self):
         x, w = wildcard(), wildcard()

@@ -256,7 +256,7 @@ std::string model_text(const Executable& e, const IRModule& lowered, const COpti
                        std::max<int64_t>(1, bytes));
   };
   std::string out = "\n/* ---- The model: static memory, no heap. Little-endian data.\n" +
-                    describe("input", main_of(e).params) + describe("output", main_of(e).results) +
+                    describe("input", main_of(e).params) + describe("output", main.outputs) +
                     " */\n#include <string.h>\n";
   out += fmt::format("#define {0}_NUM_INPUTS {1}\n#define {0}_NUM_OUTPUTS {2}\n", upper(options.prefix),
                      main.input_bytes.size(), main.output_bytes.size());
@@ -368,20 +368,17 @@ std::string c_entry(const Executable& executable, const IRModule& lowered, const
 std::string c_header(const Executable& executable, const std::string& system, const TextOptions& given) {
   COptions options = c_options(given);
   if (!system.empty() || executable.functions.empty() || !options.entry) return {};
-  const VMFunction& main = main_of(executable);
-  std::string sizes = fmt::format("#define {0}_NUM_INPUTS {1}\n#define {0}_NUM_OUTPUTS {2}\n",
-                                  upper(options.prefix), main.params.size(), main.results.size());
-  auto bytes = [&](const char* what, const std::vector<ValueInfo>& values) {
-    for (size_t i = 0; i < values.size(); ++i) {
-      std::vector<int64_t> dims;
-      for (const DimInfo& d : values[i].shape) dims.push_back(d.value);
-      if (std::ranges::all_of(dims, [](int64_t d) { return d >= 0; }))
-        sizes += fmt::format("#define {}_{}_{}_BYTES {}\n", upper(options.prefix), what, i,
-                             storage_bytes(element_count(dims), values[i].dtype));
-    }
+  CProgram program{.executable = executable, .alignment = options.alignment};
+  const CMain main = c_main(program);  // the text was made before, so that it can be
+  std::string sizes =
+      fmt::format("#define {0}_NUM_INPUTS {1}\n#define {0}_NUM_OUTPUTS {2}\n", upper(options.prefix),
+                  main.input_bytes.size(), main.output_bytes.size());
+  auto bytes = [&](const char* what, const std::vector<int64_t>& values) {
+    for (size_t i = 0; i < values.size(); ++i)
+      sizes += fmt::format("#define {}_{}_{}_BYTES {}\n", upper(options.prefix), what, i, values[i]);
   };
-  bytes("INPUT", main.params);
-  bytes("OUTPUT", main.results);
+  bytes("INPUT", main.input_bytes);
+  bytes("OUTPUT", main.output_bytes);
   return fmt::format(R"(/* SPDX-License-Identifier: Apache-2.0
  * A model compiled by Tenon: static memory, no heap. Little-endian data.
 {0}{1} */
@@ -399,8 +396,8 @@ int32_t {4}_run(const void* const* inputs, void* const* outputs);
 #endif
 #endif
 )",
-                     describe("input", main.params), describe("output", main.results), upper(options.prefix),
-                     sizes, options.prefix);
+                     describe("input", main_of(executable).params), describe("output", main.outputs),
+                     upper(options.prefix), sizes, options.prefix);
 }
 
 }  // namespace tenon::codegen

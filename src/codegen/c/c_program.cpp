@@ -271,7 +271,7 @@ void Body::returned(const Instruction& in, const State& s) {
       return;
     }
     if (leaf.kind != CValue::tensor) throw NoEntry{"a result is no tensor"};
-    if (main_) output_bytes.resize(std::max(output_bytes.size(), k)), output_bytes[k - 1] = leaf.bytes;
+    if (main_) outputs.resize(std::max(outputs.size(), k)), outputs[k - 1] = leaf;
     // A fresh tensor that is a result is the caller's memory from the start.
     if (main_ && !branches_ && leaf.place.kind == CPlace::buffer &&
         given.emplace(int(leaf.place.index), k - 1).second)
@@ -342,7 +342,15 @@ CMain c_main(CProgram& program) {
   Body body(program, *main, true);
   body.follow(std::move(inputs));
   out.body = body.print();
-  out.output_bytes = body.output_bytes;
+  const bool named = std::ranges::none_of(main->results, [](const ValueInfo& r) { return r.dtype.is_void(); });
+  for (size_t k = 0; k < body.outputs.size(); ++k) {
+    const CValue& value = body.outputs[k];
+    out.output_bytes.push_back(value.bytes);
+    ValueInfo info{.name = named && k < main->results.size() ? main->results[k].name : fmt::format("output_{}", k),
+                   .dtype = value.dtype};
+    for (int64_t d : value.dims.value_or(std::vector<int64_t>())) info.shape.push_back({.value = d});
+    out.outputs.push_back(std::move(info));
+  }
   for (const auto& [buffer, output] : body.given) {
     const std::string name = fmt::format("tenon_buffer_{}", buffer), own = fmt::format("outputs[{}]", output);
     for (size_t at = 0; (at = out.body.find(name, at)) != out.body.npos;) {

@@ -26,11 +26,12 @@ struct CProgram {
   std::vector<int32_t> active;               ///< those that are being followed, the outermost first
 };
 
-/// The statements of `main`, over `inputs` and `outputs`, and the bytes of each. NoEntry when C cannot
-/// express it.
+/// The statements of `main`, over `inputs` and `outputs`, the bytes of each, and what the outputs are: the
+/// tensors of its result, one behind the other where tuples nest. NoEntry when C cannot express it.
 struct CMain {
   std::string body;
   std::vector<int64_t> input_bytes, output_bytes;
+  std::vector<ValueInfo> outputs;
 };
 CMain c_main(CProgram& program);
 
@@ -54,7 +55,7 @@ class Body {
   std::string print();
   std::set<std::string> parameters;  ///< variables that are the function's own parameters
   std::map<int, size_t> given;  ///< buffers of `main` that are the caller's memory from the start → output
-  std::vector<int64_t> output_bytes;
+  std::vector<CValue> outputs;  ///< of `main`
 
  private:
   const Instruction& at(uint32_t i) const { return e_.code[f_.first_instruction + i]; }

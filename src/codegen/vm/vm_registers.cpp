@@ -34,11 +34,11 @@ bool always(const graph::PatternNode& p) {
 
 std::string why_not(const Call& c) {
   for (const Expr& a : c.args)
-    if (const auto* s = a->type.as<ShapeType>(); s && s->ndim < 0)
+    if (const auto* s = a ? a->type.as<ShapeType>() : nullptr; s && s->ndim < 0)
       return "how many sizes its shape has is not known before it runs; a match_cast says it, to R.Shape([n, "
              "m])";
   for (const Expr& a : c.args)
-    if (a->type && as_tensor(a->type) && !known_shape(a->type)) {
+    if (a && a->type && as_tensor(a->type) && !known_shape(a->type)) {
       const bool rank = as_tensor(a->type)->ndim >= 0;
       return fmt::format("the {} of an argument is not known, {}{}", rank ? "shape" : "rank", print(a->type),
                          rank ? "" : "; a match_cast says it");

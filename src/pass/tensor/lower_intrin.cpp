@@ -5,7 +5,7 @@
 // Mathematical functions become arithmetic, for one lane and for many alike: the same bits from every code
 // generator and from the interpreter. Narrow floats are computed in float32. Over float64 what remains is a
 // call of the C library; sigmoid, rsqrt and exp10 are put together from such.
-// Needs: nothing; kernels are lowered too. Reads the target (fused multiply-add or not).
+// Needs: nothing; kernels are lowered too. Reads the target (fused multiply-add or not, scaling by powers of 2).
 // Keeps: the values within the bounds of docs/numerics.md; a second run changes nothing.
 #include "analysis/program_target.h"
 #include "ir/intrinsic.h"
@@ -28,9 +28,12 @@ bool is_constant(const PrimExpr& e) {
   return e.is<FloatImm>();
 }
 
+/// x · 2ⁿ is an instruction, of vectors of any length.
+bool scales_floats(const Target& t) { return t->has("avx512f") && t->has("avx512vl"); }
+
 class LowerIntrin : public Rewriter {
  public:
-  explicit LowerIntrin(bool fma) : math_(fma) {}
+  LowerIntrin(bool fma, bool scales) : math_(fma, scales) {}
   PrimExpr expr(const PrimExpr& e) override {
     if (!e) return e;
     const PrimExpr r = below(e);
@@ -100,7 +103,8 @@ static IRModule lower_intrin(IRModule module, PassContext& context) {
     if (!any) return {};
     const Target target = program_target(*f, context.target.cast<TargetNode>());
     // In C text fmaf is a slow call unless the compiler is told of the machine.
-    const Stmt body = LowerIntrin(target->fma && selects_instructions(target)).stmt(f->body);
+    const bool chooses = selects_instructions(target);
+    const Stmt body = LowerIntrin(target->fma && chooses, chooses && scales_floats(target)).stmt(f->body);
     if (body.same_as(f->body)) return {};
     PrimFunc out = f;
     out.edit()->body = body;

@@ -140,8 +140,9 @@ E MathExpansion::clamp(const E& x, double low, double high) const {
 }
 
 // ---------------------------------------------------------------- exponentials
-/// 2^n · p in two exact steps, so that overflow and subnormals round once.
+/// 2^n · p, by an instruction or in two exact steps: overflow and subnormals round once.
 E MathExpansion::scale(const E& p, const E& n) const {
+  if (scales_) return call(p.dtype(), "tir.ldexp", {p, n});
   const E half = shift_right(n, 1), rest = sub(n, half);
   auto power = [&](const E& k) { return number(shift_left(add(k, i(k, 127)), 23)); };
   return mul(mul(p, power(half)), power(rest));

@@ -19,8 +19,9 @@ inline constexpr double kLog2e = 1.4426950408889634, kLn2 = 0.6931471805599453;
 class MathExpansion {
  public:
   using E = PrimExpr;
-  /// `fma`: the target multiplies and adds in one rounding; without it the two are rounded apart.
-  explicit MathExpansion(bool fma) : fma_(fma) {}
+  /// `fma`: the target multiplies and adds in one rounding; without it the two are rounded apart. `scales`: it
+  /// has an instruction for x · 2ⁿ.
+  MathExpansion(bool fma, bool scales) : fma_(fma), scales_(scales) {}
 
   /// A function of float32 lanes, null when it has no expansion. Arguments are variables or constants.
   E unary(std::string_view name, const E& x) const;
@@ -76,7 +77,7 @@ class MathExpansion {
   E pow(const E& x, const E& y) const;
   E hypot(const E& x, const E& y) const;
 
-  bool fma_;
+  bool fma_, scales_;
 };
 
 /// The graph of e as nested lets: each value that is used several times gets a name, so that the text is as

@@ -33,6 +33,16 @@ def main(x: R.Tensor((2, 4), "float32"), w: R.Tensor((3, 4), "float32"), f: R.Te
     return (k, l, h)
 )";
 
+template <class F>
+std::string code_of(F f) {
+  try {
+    f();
+  } catch (const Error& e) {
+    return e.code;
+  }
+  return "none";
+}
+
 class Patterns : public testing::Test {
  protected:
   IRModule module = typed_module(kText);
@@ -184,15 +194,136 @@ TEST_F(Patterns, Sequences) {
   EXPECT_FALSE(matches(sequence(unary("exp"), is_op("add", {any(), any()}), true), "k"));
 }
 
-template <class F>
-std::string code_of(F f) {
-  try {
-    f();
-  } catch (const Error& e) {
-    return e.code;
-  }
-  return "none";
+TEST_F(Patterns, SequencesSayWhichArgument) {
+  auto link = [](DFPattern a, DFPattern b, int64_t argument, bool only = false) {
+    return in_sequence(a, b, only, argument);
+  };
+  const DFPattern add = is_op("add", {any(), any()}), next = is_op("add", {any(), any()});
+  EXPECT_TRUE(matches(link(unary("exp"), add, 0), "s"));
+  EXPECT_FALSE(matches(link(unary("exp"), add, 1), "s"));
+  EXPECT_TRUE(matches(link(unary("tanh"), add, 1, true), "s"));
+  EXPECT_FALSE(matches(link(dense(), unary("nn.relu"), 0, true), "r"));
+  // A sequence behind a sequence is one: its first value follows.
+  const DFPattern behind = link(unary("exp"), link(add, next, 0), 0);
+  EXPECT_EQ(behind.as<PatternSequence>()->patterns.size(), 3u);
+  EXPECT_TRUE(matches(behind, "k"));
+  EXPECT_FALSE(matches(behind, "s"));
 }
+
+TEST_F(Patterns, Variables) {
+  const auto var = [](const char* name, bool local = false) { return make<VarPattern>(name, local); };
+  EXPECT_TRUE(matches(is_op("nn.dense", {var("x"), var("w")}), "d"));
+  EXPECT_FALSE(matches(is_op("nn.dense", {var("w"), var("w")}), "d"));
+  EXPECT_TRUE(matches(is_op("add", {var(""), any()}), "k"));
+  EXPECT_FALSE(matches(is_op("add", {any(), var("")}), "k"));  // a constant
+  EXPECT_TRUE(matches(is_op("nn.relu", {var("", true)}), "r"));
+  EXPECT_FALSE(matches(is_op("exp", {var("", true)}), "h"));  // a parameter
+  EXPECT_FALSE(matches(var("l", true), "l"));                 // the function gives it back
+}
+
+TEST_F(Patterns, SameShapes) {
+  const DFPattern first = any();
+  auto add = [&](const DFPattern& a, const DFPattern& b) { return is_op("add", {a, b}); };
+  // Whichever of both is met first.
+  EXPECT_TRUE(matches(add(first, make<SameShapePattern>(any(), first)), "s"));
+  EXPECT_FALSE(matches(add(first, make<SameShapePattern>(any(), first)), "k"));
+  EXPECT_TRUE(matches(add(make<SameShapePattern>(any(), first), first), "s"));
+  EXPECT_FALSE(matches(add(make<SameShapePattern>(any(), first), first), "k"));
+  EXPECT_EQ(code_of([&] { matches(add(any(), make<SameShapePattern>(any(), first)), "s"); }), "T1150");
+  // An alternative that fails leaves no condition behind.
+  const DFPattern scalar = make<ConstantPattern>();
+  EXPECT_TRUE(matches(make<OrPattern>(add(make<SameShapePattern>(any(), scalar), scalar), add(any(), any())), "k"));
+}
+
+TEST_F(Patterns, TuplesInAnyOrder) {
+  auto tuple = [](Array<DFPattern> items) { return make<TuplePattern>(std::move(items), false, true); };
+  EXPECT_TRUE(matches(tuple({dense(), is_op("add", {any(), any()})}), "p"));
+  EXPECT_TRUE(matches(tuple({is_op("add", {any(), any()}), dense()}), "p"));
+  EXPECT_TRUE(matches(tuple({any(), is_op("add", {any(), any()})}), "p"));
+  EXPECT_FALSE(matches(tuple({dense(), dense()}), "p"));
+  EXPECT_FALSE(matches(tuple({dense()}), "p"));
+}
+
+/// What has a name, what is a shape, choices and bindings.
+const char* const kOtherKinds = R"(
+@I.ir_module
+class Module:
+    @T.prim_func
+    def double(x: T.Buffer((2, 3), "float32"), y: T.Buffer((2, 3), "float32")):
+        for i, j in T.grid(2, 3):
+            y[i, j] = x[i, j] * T.float32(2)
+    @R.function
+    def main(a: R.Tensor((2, 3), "float32"), c: R.Tensor((), "bool")):
+        d = R.call_tir(cls.double, (a,), R.Tensor((2, 3), "float32"))
+        q = R.call_packed("test.some", d, sinfo_args=R.Tensor((2, 3), "float32"))
+        v = R.call_dps_packed("test.other", (d,), R.Tensor((2, 3), "float32"))
+        z = R.reshape(a, R.shape([3, 2]))
+        e = R.exp(a)
+        if c:
+            y = R.tanh(e)
+            i = R.exp(y)
+        else:
+            i = R.add(e, e)
+        s = R.add(i, e)
+        return (d, q, v, z, s)
+)";
+
+class OtherPatterns : public testing::Test {
+ protected:
+  IRModule module = typed_module(kOtherKinds);
+  Ref<Function> main = main_of(module);
+  DataflowView view{main->body, module};
+  bool matches(const DFPattern& p, const std::string& name) const {
+    for (const Binding& b : bindings_of(main->body))
+      if (b->var->name == name) return match_pattern(p, b->var, view).has_value();
+    ADD_FAILURE() << name;
+    return false;
+  }
+};
+
+TEST_F(OtherPatterns, CallsByName) {
+  const DFPattern var = make<VarPattern>("a", false);
+  EXPECT_TRUE(matches(is_call_tir("double", {}), "d"));
+  EXPECT_TRUE(matches(is_call_tir("", make<TuplePattern>(Array<DFPattern>{var}, false)), "d"));
+  EXPECT_FALSE(matches(is_call_tir("triple", {}), "d"));
+  EXPECT_FALSE(matches(is_call_tir("double", make<TuplePattern>(Array<DFPattern>{var, var}, false)), "d"));
+  EXPECT_TRUE(matches(is_call_packed("test.some", Array<DFPattern>{is_call_tir("double", {})}), "q"));
+  EXPECT_TRUE(matches(is_call_packed("", std::nullopt), "q"));
+  EXPECT_FALSE(matches(is_call_packed("test.some", Array<DFPattern>{var}), "q"));
+  EXPECT_FALSE(matches(is_call_packed("test.other", std::nullopt), "q"));
+  EXPECT_TRUE(matches(is_call_dps_packed("test.other", {}), "v"));
+  EXPECT_FALSE(matches(is_call_dps_packed("test.some", {}), "v"));
+}
+
+TEST_F(OtherPatterns, ShapesAsValues) {
+  EXPECT_TRUE(matches(is_op("reshape", {wildcard(), make<PrimArrPattern>(Array<PrimExpr>{3, 2})}), "z"));
+  EXPECT_FALSE(matches(is_op("reshape", {wildcard(), make<PrimArrPattern>(Array<PrimExpr>{2, 3})}), "z"));
+  EXPECT_FALSE(matches(make<PrimArrPattern>(Array<PrimExpr>{2, 3}), "e"));
+}
+
+TEST_F(OtherPatterns, Choices) {
+  const DFPattern exp = is_op("exp", {make<VarPattern>("a", false)}), c = make<VarPattern>("c", false);
+  auto choice = [&](const DFPattern& t, const DFPattern& f) { return make<IfPattern>(c, t, f); };
+  // Both ways use what is bound around them.
+  const DFPattern yes = is_op("exp", {is_op("tanh", {exp})}), no = is_op("add", {exp, exp});
+  EXPECT_TRUE(matches(choice(yes, no), "i"));
+  EXPECT_FALSE(matches(choice(no, yes), "i"));
+  EXPECT_FALSE(matches(choice(wildcard(), wildcard()), "e"));
+  EXPECT_TRUE(matches(is_op("add", {choice(wildcard(), wildcard()), exp}), "s"));
+  // A value that is used behind the choice, too, has more than one user inside of it.
+  EXPECT_TRUE(matches(choice(wildcard(), in_sequence(exp, is_op("add", {wildcard(), wildcard()}), false)), "i"));
+  EXPECT_FALSE(matches(choice(wildcard(), in_sequence(exp, is_op("add", {wildcard(), wildcard()}), true)), "i"));
+}
+
+TEST_F(OtherPatterns, Bindings) {
+  const DFPattern v = make<VarPattern>("", false), body = is_op("exp", {v});
+  EXPECT_TRUE(matches(make<LetPattern>(v, make<VarPattern>("a", false), body), "e"));
+  EXPECT_FALSE(matches(make<LetPattern>(v, is_op("tanh", {wildcard()}), body), "e"));
+  const DFPattern sum = is_op("add", {v, wildcard()});
+  EXPECT_TRUE(matches(make<LetPattern>(v, make<IfPattern>(wildcard(), wildcard(), wildcard()), sum), "s"));
+  EXPECT_EQ(code_of([&] { matches(make<LetPattern>(wildcard(), wildcard(), body), "e"); }), "T1150");
+}
+
 
 TEST_F(Patterns, WhatMatchesNothingIsRefused) {
   auto refused = [&](const DFPattern& p) { return code_of([&] { matches(p, "d"); }); };
@@ -206,6 +337,7 @@ TEST_F(Patterns, WhatMatchesNothingIsRefused) {
   EXPECT_EQ(refused(is_op("exp", {DFPattern()})), "T1150");
   EXPECT_EQ(refused(make<PatternSequence>()), "T1150");
   EXPECT_EQ(refused(make<TupleGetItemPattern>(make<TuplePattern>(), 1)), "T1150");
+  EXPECT_EQ(refused(in_sequence(any(), unary("exp"), false, 1)), "T1150");
   EXPECT_EQ(code_of([] { is_op("nothing", {}); }), "T0222");
   DFPattern deep = any();
   for (int i = 0; i < 100000; ++i) deep = make<NotPattern>(make<AndPattern>(deep, deep));

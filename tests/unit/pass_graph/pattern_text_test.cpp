@@ -36,19 +36,30 @@ dense = is_op("nn.dense")(x, is_const())
     ("lib.function", FunctionPattern([x], is_op("exp")(x))),
     ("lib.sequence", is_op("exp")() ^ is_op("nn.relu")() >> is_op("add")()),
     ("lib.any", wildcard()(x)),
+    ("lib.named", is_op("add")(is_var("x"), is_dfv()) | is_gv("f")(is_var()) | dpl.ExternFuncPattern("g")()),
+    ("lib.tir", is_call_tir("f", [x]) | is_call_dps_packed("g", x) | is_call_packed("h", [x]) | is_call_packed("h")),
+    ("lib.first", is_op("concat")(x, varg_default_wildcard=True)),
+    ("lib.shape", is_op("reshape")(x, is_shape([2, 3]))),
+    ("lib.unordered", is_tuple([x, is_const()], unordered=True)),
+    ("lib.choice", is_if(x, is_op("exp")(), is_let(x, is_const(), is_op("tanh")(x)))),
+    ("lib.same", is_op("add")(x, is_const().same_shape_as(x))),
+    ("lib.argument", is_op("exp")().used_by(is_op("add")(), 1).only_used_by(is_op("nn.relu")(), 0) ^ is_op("exp")()),
+    ("lib.dup", is_op("add")(x, x.dup())),
 ]
 )";
 
 TEST(PatternText, EveryKindIsReadAndPrinted) {
   const auto table = parse_patterns(kAllKinds);
-  EXPECT_EQ(table->patterns.size(), 10u);
+  EXPECT_EQ(table->patterns.size(), 19u);
   const std::string printed = to_text(table);
   const auto again = parse_patterns(printed);
   EXPECT_EQ(to_text(again), printed);
   EXPECT_EQ(to_json(table), to_json(again)) << printed;
   for (const char* part :
        {".has_attr({\"alpha\": 0.25})", ".has_type(R.Tensor((2, 3), \"float32\"))", ".has_shape([2, 3])",
-        ".has_dtype(\"float32\")", "(~is_const())", "is_tuple_get_item(is_tuple(), -1)", " ^ ", " >> "})
+        ".has_dtype(\"float32\")", "(~is_const())", "is_tuple_get_item(is_tuple(), -1)", " ^ ", " >> ", "is_var(\"x\")", "is_dfv()", "is_gv(\"f\")",
+        "ExternFuncPattern(\"g\")", "varg_default_wildcard=True", "is_shape([2, 3])", "unordered=True", "is_if(",
+        "is_let(", ".same_shape_as(", ".used_by(", ", 1)", ".only_used_by("})
     EXPECT_NE(printed.find(part), printed.npos) << part << "\n" << printed;
   // x stands for one value wherever it stands.
   EXPECT_EQ(printed.find("p0 = wildcard()"), 0u) << printed;

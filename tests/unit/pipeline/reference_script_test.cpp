@@ -31,6 +31,29 @@ TEST_F(Graph, ViewOfBytesFromOneOn) {
                {vector({1, 2, 3, 4})}, {3, 4});
 }
 
+TEST_F(Graph, ViewOfATensorOfUnknownRankIsRefused) {
+  EXPECT_EQ(compile_error(R"(
+    @R.function
+    def main(x: R.Tensor, offset: R.Prim("int64")):
+        y = R.memory.view(x, relative_byte_offset=offset)
+        return y
+)").substr(0, 5),
+            "T0811");
+}
+
+// A match_cast that says no element type is one of the value's.
+TEST_F(Graph, MatchCastKeepsTheElementType) {
+  expect_value(R"(
+    @R.function
+    def main(x: R.Tensor(dtype="float32", ndim=1)):
+        n = T.int64()
+        y = R.match_cast(x, R.Tensor((n,)))
+        z = R.add(y, y)
+        return z
+)",
+               {vector({1, 2, 3})}, {2, 4, 6});
+}
+
 TEST_F(Graph, ALineBecomesBlocksAndComesBack) {
   expect_value(R"(
     @R.function

@@ -60,6 +60,17 @@ class InferTypes : public SizeNaming {
     if (op::knowledge(declared) > op::knowledge(value->type)) value.edit()->type = declared;
     return value;
   }
+  /// A match_cast that says no element type keeps that of its value.
+  Expr visit_match_cast(const Expr& value, const Type& type, const VarRef& var) override {
+    const auto *wanted = type.as<TensorType>(), *given = as_tensor(value);
+    if (!wanted || !given || !wanted->dtype.is_void() || given->dtype.is_void()) return {};
+    Ref<TensorType> full(wanted);
+    full.edit()->dtype = given->dtype;
+    VarRef checked = graph::var(var->name, full);
+    checked.edit()->origin = var->origin;
+    splice(make<MatchCastNode>(checked, value, full));
+    return checked;
+  }
   void enter_function(const VarRef& var, const Function& f) override {
     // Closures may call themselves: their variables have types before any body is walked.
     if (!has_holes(var->declared)) return;

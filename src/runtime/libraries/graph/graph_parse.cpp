@@ -69,7 +69,7 @@ struct Parser {
                   path, "write the graph again: tenon compile MODEL --emit json");
     }
     for (const Json& in : member(j, where, "inputs", Json::list).items)
-      out.inputs.push_back(value(graph, in, where + ", an input,", graph.nodes.size()));
+      out.inputs.push_back(value(graph, in, where + ", an input", graph.nodes.size()));
     if (out.kind == NodeKind::view && (outputs != 1 || out.inputs.empty()))
       refuse(where + " is a view of nothing");
     if (out.kind < NodeKind::operation && !out.inputs.empty())
