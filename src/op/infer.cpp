@@ -118,7 +118,7 @@ bool beyond_memory(const Type& type) {
     return shape && graph::beyond_memory(*shape, t->dtype);
   }
   const auto* tuple = type.as<TupleType>();
-  return tuple && std::ranges::any_of(tuple->items, beyond_memory);
+  return tuple && std::any_of(tuple->items.begin(), tuple->items.end(), beyond_memory);
 }
 
 Type infer_operator(Inference& run, const Call& call, const Op& op) {
