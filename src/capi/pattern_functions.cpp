@@ -28,8 +28,8 @@ const bool pattern_functions_registered = [] {
   add_function(
       "dpl.is_call_packed", {"name", {"args", Any()}},
       [](const std::string& name, const Any& args) {
-        return dpl::is_call_packed(name, args.is_none() ? std::nullopt
-                                                        : std::optional(args.as<Array<dpl::DFPattern>>()));
+        return dpl::is_call_packed(
+            name, args.is_none() ? std::nullopt : std::optional(args.as<Array<dpl::DFPattern>>()));
       },
       "a call of a packed function");
   add_function(

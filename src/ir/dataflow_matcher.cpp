@@ -330,8 +330,8 @@ class Matcher {
     const auto* call = view_->definition(e).as<graph::Call>();
     for (const Expr& operand : operands(e)) {
       if (only && (view_->is_result(operand) || view_->users(operand).size() != 1)) continue;
-      if (argument >= 0 && !(call && size_t(argument) < call->args.size() &&
-                             call->args[size_t(argument)].same_as(operand)))
+      if (argument >= 0 &&
+          !(call && size_t(argument) < call->args.size() && call->args[size_t(argument)].same_as(operand)))
         continue;
       if (sequence(p, operand, link + 1)) return true;
     }

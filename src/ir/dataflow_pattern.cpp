@@ -117,7 +117,8 @@ std::string mistake(const ObjectRef& node) {
     if (sequence->only_used_by.size() + 1 != sequence->patterns.size())
       return "a sequence says of each value but the last whether only the next one uses it";
     for (size_t i = 0; i < sequence->argument.size(); ++i)
-      if (const graph::Op* op = i + 1 < sequence->patterns.size() ? operator_of(sequence->patterns[i + 1]) : nullptr;
+      if (const graph::Op* op =
+              i + 1 < sequence->patterns.size() ? operator_of(sequence->patterns[i + 1]) : nullptr;
           op && !op->variadic && sequence->argument[i] >= int64_t(op->arguments.size()))
         return fmt::format("`{}` has no argument {}", op->name, sequence->argument[i]);
   }
@@ -187,6 +188,6 @@ template struct tenon::DefineTypes<
     tenon::dpl::CallPattern, tenon::dpl::AttrPattern, tenon::dpl::TypePattern, tenon::dpl::ShapePattern,
     tenon::dpl::DataTypePattern, tenon::dpl::OrPattern, tenon::dpl::AndPattern, tenon::dpl::NotPattern,
     tenon::dpl::DominatorPattern, tenon::dpl::TuplePattern, tenon::dpl::TupleGetItemPattern,
-    tenon::dpl::FunctionPattern, tenon::dpl::PatternSequence, tenon::dpl::PatternTable, tenon::dpl::VarPattern,
-    tenon::dpl::GlobalVarPattern, tenon::dpl::ExternFuncPattern, tenon::dpl::SameShapePattern,
-    tenon::dpl::PrimArrPattern, tenon::dpl::IfPattern, tenon::dpl::LetPattern>;
+    tenon::dpl::FunctionPattern, tenon::dpl::PatternSequence, tenon::dpl::PatternTable,
+    tenon::dpl::VarPattern, tenon::dpl::GlobalVarPattern, tenon::dpl::ExternFuncPattern,
+    tenon::dpl::SameShapePattern, tenon::dpl::PrimArrPattern, tenon::dpl::IfPattern, tenon::dpl::LetPattern>;

@@ -13,8 +13,10 @@ using script::StmtKind;
 
 constexpr const char* kForms =
     "patterns are wildcard(), is_const(), is_var(\"NAME\"), is_dfv, is_gv, ExternFuncPattern, "
-    "is_op(\"NAME\")(ARGUMENTS), is_call_tir(\"NAME\", p), is_call_dps_packed, is_call_packed, is_shape([…]), "
-    "is_tuple([…]), is_tuple_get_item(p, i), is_if(p, q, r), is_let(v, p, q), FunctionPattern([…], p), p | q, "
+    "is_op(\"NAME\")(ARGUMENTS), is_call_tir(\"NAME\", p), is_call_dps_packed, is_call_packed, "
+    "is_shape([…]), "
+    "is_tuple([…]), is_tuple_get_item(p, i), is_if(p, q, r), is_let(v, p, q), FunctionPattern([…], p), p | "
+    "q, "
     "p & q, ~p, p ^ q, p >> q, p.used_by(q, i), only_used_by, has_attr, has_type, has_shape, has_dtype, "
     "same_shape_as, optional, dominates and dup";
 
@@ -110,8 +112,9 @@ class PatternReader {
     bool said = false;
     for (const auto& [key, value] : a->named) {
       if (key != may_have)
-        return mistake(a, "the only arguments of patterns with names are varg_default_wildcard of a call and "
-                          "unordered of is_tuple");
+        return mistake(a,
+                       "the only arguments of patterns with names are varg_default_wildcard of a call and "
+                       "unordered of is_tuple");
       const auto is = attribute(value);
       if (!is) return {};
       if (is->tag() != kBool) return mistake(value, fmt::format("{} is True or False", key));

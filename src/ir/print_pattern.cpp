@@ -100,9 +100,9 @@ class PatternPrinter {
     if (const auto* d = p.as<DataTypePattern>())
       return fmt::format("{}.has_dtype({})", text(d->pattern), quoted(to_string(d->dtype)));
     if (const auto* t = p.as<TuplePattern>())
-      return t->any_items ? "is_tuple()"
-                          : fmt::format("is_tuple([{}]{})", list(t->items),
-                                        t->unordered ? ", unordered=True" : "");
+      return t->any_items
+                 ? "is_tuple()"
+                 : fmt::format("is_tuple([{}]{})", list(t->items), t->unordered ? ", unordered=True" : "");
     if (const auto* g = p.as<TupleGetItemPattern>())
       return fmt::format("is_tuple_get_item({}, {})", text(g->tuple), g->index);
     return operation(p);
@@ -117,7 +117,8 @@ class PatternPrinter {
     if (const auto* f = p.as<FunctionPattern>())
       return fmt::format("FunctionPattern([{}], {})", list(f->params), text(f->body));
     if (const auto* c = p.as<IfPattern>())
-      return fmt::format("is_if({}, {}, {})", text(c->condition), text(c->true_branch), text(c->false_branch));
+      return fmt::format("is_if({}, {}, {})", text(c->condition), text(c->true_branch),
+                         text(c->false_branch));
     if (const auto* l = p.as<LetPattern>())
       return fmt::format("is_let({}, {}, {})", text(l->var), text(l->value), text(l->body));
     const auto* s = p.as<PatternSequence>();

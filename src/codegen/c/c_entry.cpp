@@ -370,9 +370,8 @@ std::string c_header(const Executable& executable, const std::string& system, co
   if (!system.empty() || executable.functions.empty() || !options.entry) return {};
   CProgram program{.executable = executable, .alignment = options.alignment};
   const CMain main = c_main(program);  // the text was made before, so that it can be
-  std::string sizes =
-      fmt::format("#define {0}_NUM_INPUTS {1}\n#define {0}_NUM_OUTPUTS {2}\n", upper(options.prefix),
-                  main.input_bytes.size(), main.output_bytes.size());
+  std::string sizes = fmt::format("#define {0}_NUM_INPUTS {1}\n#define {0}_NUM_OUTPUTS {2}\n",
+                                  upper(options.prefix), main.input_bytes.size(), main.output_bytes.size());
   auto bytes = [&](const char* what, const std::vector<int64_t>& values) {
     for (size_t i = 0; i < values.size(); ++i)
       sizes += fmt::format("#define {}_{}_{}_BYTES {}\n", upper(options.prefix), what, i, values[i]);

@@ -342,12 +342,14 @@ CMain c_main(CProgram& program) {
   Body body(program, *main, true);
   body.follow(std::move(inputs));
   out.body = body.print();
-  const bool named = std::ranges::none_of(main->results, [](const ValueInfo& r) { return r.dtype.is_void(); });
+  const bool named =
+      std::ranges::none_of(main->results, [](const ValueInfo& r) { return r.dtype.is_void(); });
   for (size_t k = 0; k < body.outputs.size(); ++k) {
     const CValue& value = body.outputs[k];
     out.output_bytes.push_back(value.bytes);
-    ValueInfo info{.name = named && k < main->results.size() ? main->results[k].name : fmt::format("output_{}", k),
-                   .dtype = value.dtype};
+    ValueInfo info{
+        .name = named && k < main->results.size() ? main->results[k].name : fmt::format("output_{}", k),
+        .dtype = value.dtype};
     for (int64_t d : value.dims.value_or(std::vector<int64_t>())) info.shape.push_back({.value = d});
     out.outputs.push_back(std::move(info));
   }

@@ -5,8 +5,8 @@
 // Mathematical functions become arithmetic, for one lane and for many alike: the same bits from every code
 // generator and from the interpreter. Narrow floats are computed in float32. Over float64 what remains is a
 // call of the C library; sigmoid, rsqrt and exp10 are put together from such.
-// Needs: nothing; kernels are lowered too. Reads the target (fused multiply-add or not, scaling by powers of 2).
-// Keeps: the values within the bounds of docs/numerics.md; a second run changes nothing.
+// Needs: nothing; kernels are lowered too. Reads the target (fused multiply-add or not, scaling by powers of
+// 2). Keeps: the values within the bounds of docs/numerics.md; a second run changes nothing.
 #include "analysis/program_target.h"
 #include "ir/intrinsic.h"
 #include "pass/tensor/lowering.h"

@@ -19,8 +19,8 @@ inline constexpr double kLog2e = 1.4426950408889634, kLn2 = 0.6931471805599453;
 class MathExpansion {
  public:
   using E = PrimExpr;
-  /// `fma`: the target multiplies and adds in one rounding; without it the two are rounded apart. `scales`: it
-  /// has an instruction for x · 2ⁿ.
+  /// `fma`: the target multiplies and adds in one rounding; without it the two are rounded apart. `scales`:
+  /// it has an instruction for x · 2ⁿ.
   MathExpansion(bool fma, bool scales) : fma_(fma), scales_(scales) {}
 
   /// A function of float32 lanes, null when it has no expansion. Arguments are variables or constants.

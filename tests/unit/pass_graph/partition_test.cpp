@@ -232,7 +232,8 @@ TEST_F(Patterns, SameShapes) {
   EXPECT_EQ(code_of([&] { matches(add(any(), make<SameShapePattern>(any(), first)), "s"); }), "T1150");
   // An alternative that fails leaves no condition behind.
   const DFPattern scalar = make<ConstantPattern>();
-  EXPECT_TRUE(matches(make<OrPattern>(add(make<SameShapePattern>(any(), scalar), scalar), add(any(), any())), "k"));
+  EXPECT_TRUE(
+      matches(make<OrPattern>(add(make<SameShapePattern>(any(), scalar), scalar), add(any(), any())), "k"));
 }
 
 TEST_F(Patterns, TuplesInAnyOrder) {
@@ -311,8 +312,10 @@ TEST_F(OtherPatterns, Choices) {
   EXPECT_FALSE(matches(choice(wildcard(), wildcard()), "e"));
   EXPECT_TRUE(matches(is_op("add", {choice(wildcard(), wildcard()), exp}), "s"));
   // A value that is used behind the choice, too, has more than one user inside of it.
-  EXPECT_TRUE(matches(choice(wildcard(), in_sequence(exp, is_op("add", {wildcard(), wildcard()}), false)), "i"));
-  EXPECT_FALSE(matches(choice(wildcard(), in_sequence(exp, is_op("add", {wildcard(), wildcard()}), true)), "i"));
+  EXPECT_TRUE(
+      matches(choice(wildcard(), in_sequence(exp, is_op("add", {wildcard(), wildcard()}), false)), "i"));
+  EXPECT_FALSE(
+      matches(choice(wildcard(), in_sequence(exp, is_op("add", {wildcard(), wildcard()}), true)), "i"));
 }
 
 TEST_F(OtherPatterns, Bindings) {
@@ -323,7 +326,6 @@ TEST_F(OtherPatterns, Bindings) {
   EXPECT_TRUE(matches(make<LetPattern>(v, make<IfPattern>(wildcard(), wildcard(), wildcard()), sum), "s"));
   EXPECT_EQ(code_of([&] { matches(make<LetPattern>(wildcard(), wildcard(), body), "e"); }), "T1150");
 }
-
 
 TEST_F(Patterns, WhatMatchesNothingIsRefused) {
   auto refused = [&](const DFPattern& p) { return code_of([&] { matches(p, "d"); }); };

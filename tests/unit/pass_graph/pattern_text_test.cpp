@@ -55,11 +55,27 @@ TEST(PatternText, EveryKindIsReadAndPrinted) {
   const auto again = parse_patterns(printed);
   EXPECT_EQ(to_text(again), printed);
   EXPECT_EQ(to_json(table), to_json(again)) << printed;
-  for (const char* part :
-       {".has_attr({\"alpha\": 0.25})", ".has_type(R.Tensor((2, 3), \"float32\"))", ".has_shape([2, 3])",
-        ".has_dtype(\"float32\")", "(~is_const())", "is_tuple_get_item(is_tuple(), -1)", " ^ ", " >> ", "is_var(\"x\")", "is_dfv()", "is_gv(\"f\")",
-        "ExternFuncPattern(\"g\")", "varg_default_wildcard=True", "is_shape([2, 3])", "unordered=True", "is_if(",
-        "is_let(", ".same_shape_as(", ".used_by(", ", 1)", ".only_used_by("})
+  for (const char* part : {".has_attr({\"alpha\": 0.25})",
+                           ".has_type(R.Tensor((2, 3), \"float32\"))",
+                           ".has_shape([2, 3])",
+                           ".has_dtype(\"float32\")",
+                           "(~is_const())",
+                           "is_tuple_get_item(is_tuple(), -1)",
+                           " ^ ",
+                           " >> ",
+                           "is_var(\"x\")",
+                           "is_dfv()",
+                           "is_gv(\"f\")",
+                           "ExternFuncPattern(\"g\")",
+                           "varg_default_wildcard=True",
+                           "is_shape([2, 3])",
+                           "unordered=True",
+                           "is_if(",
+                           "is_let(",
+                           ".same_shape_as(",
+                           ".used_by(",
+                           ", 1)",
+                           ".only_used_by("})
     EXPECT_NE(printed.find(part), printed.npos) << part << "\n" << printed;
   // x stands for one value wherever it stands.
   EXPECT_EQ(printed.find("p0 = wildcard()"), 0u) << printed;

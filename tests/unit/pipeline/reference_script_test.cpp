@@ -37,7 +37,8 @@ TEST_F(Graph, ViewOfATensorOfUnknownRankIsRefused) {
     def main(x: R.Tensor, offset: R.Prim("int64")):
         y = R.memory.view(x, relative_byte_offset=offset)
         return y
-)").substr(0, 5),
+)")
+                .substr(0, 5),
             "T0811");
 }
 
