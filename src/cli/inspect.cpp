@@ -244,6 +244,11 @@ void add_inspect(CLI::App& app, Console& console) {
   add_pass_options(*verb, *options);
   add_custom_option(*verb);
   verb->callback([options, &console] {
+    if (!options->memory &&
+        options->require_passes.size() + options->disable_passes.size() + options->pass_options.size())
+      throw Error(ErrorKind::usage, "T0921",
+                  "options of passes change what --memory says, which is not given", options->model,
+                  "add --memory");
     if (!options->bound.empty()) {
       ModelOptions named;
       named.model = options->model, named.bound = options->bound;

@@ -570,6 +570,9 @@ class Module:
         self.assertGreater(memory["lower_bound_bytes"], 0)
         self.assertLessEqual(memory["lower_bound_bytes"], memory["arena_bytes"])
         self.assertLessEqual(memory["ratio"], 1.1)
+        apart = json.loads(self.ok("inspect", DIGITS, "--memory", "--dim", "batch=2", "--json", "--disable-pass", "fuse_ops"))["memory"]
+        self.assertGreater(apart["functions"][0]["tensors"], memory["functions"][0]["tensors"])
+        self.refused(2, "inspect", DIGITS, "--pass-option", "plan_memory.in_place=false", words=["T0921", "--memory"])
         bounded = json.loads(self.ok("inspect", DIGITS, "--memory", "--dim-max", "batch=8", "--json"))["memory"]
         self.assertGreater(bounded["arena_bytes"], memory["arena_bytes"])
         self.ok("compile", DIGITS, "--dim-max", "batch=8", "-o", self.tmp / "d.so")

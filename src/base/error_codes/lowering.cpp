@@ -152,6 +152,9 @@ std::span<const ErrorCode> lowering_codes() {
        "does not take a call of the model; the message says why.",
        "`tenon ops NAME` lists implementations; `tenon inspect MODEL --strategies` says which take which "
        "call."},
+      {"T1109", "the model calls its own functions without end",
+       "On every way through the model a function calls itself, or one that waits for it.",
+       "Put the call under a condition that ends the recursion."},
       {"T1150", "a pattern can match nothing",
        "A part of it is missing, an operator does not take so many arguments or has no such attribute, "
        "or it is the opposite of everything.",

@@ -395,11 +395,42 @@ TEST_F(Graph, FunctionsThatNeverReturnHaveAnUnknownType) {
         return cls.f(x)
     @R.function
     def main(x: R.Tensor((), "float32")):
-        y = cls.f(x)
+        if R.greater(x, R.const(0, "float32")):
+            y = cls.f(x)
+        else:
+            y = R.exp(x)
         return y
 )");
   Session session(build(m), {.max_tail_calls = 1000});
   EXPECT_EQ(run_error([&] { session.invoke({number(1)}); }), "T0508");
+}
+
+TEST_F(Graph, CallsWithoutEndOnEveryWayAreRefused) {
+  EXPECT_EQ(compile_error(R"(
+    @R.function
+    def even(x: R.Tensor((), "float32")) -> R.Tensor((), "float32"):
+        c = R.greater(x, R.const(0, "float32"))
+        if c:
+            y = cls.odd(x)
+        else:
+            z = R.negative(x)
+            y = cls.odd(z)
+        return y
+    @R.function
+    def odd(x: R.Tensor((), "float32")) -> R.Tensor((), "float32"):
+        return cls.even(x)
+    @R.function
+    def main(x: R.Tensor((), "float32")):
+        y = cls.even(x)
+        return y
+)"),
+            "T1109: `odd` calls `even`, which waits for it whatever it is given: the model never ends");
+  EXPECT_EQ(compile_error(R"(
+    @R.function
+    def main(x: R.Tensor((), "float32")) -> R.Tensor((), "float32"):
+        return cls.main(x)
+)"),
+            "T1109: `main` calls itself whatever it is given: the model never ends");
 }
 
 TEST_F(Graph, WhatKernelsTakeForGrantedIsCheckedBeforeThem) {

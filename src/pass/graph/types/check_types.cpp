@@ -6,8 +6,8 @@
 //
 // Arguments of functions and constructors, what is written to references, tensors of call_tir and what it
 // makes, results, and variables with a type of their own; a tuple of them item by item. Types that no value
-// can have are refused (T1104). Needs: types. Keeps: values. Early: what inlines functions and shares memory
-// takes types for granted.
+// can have are refused (T1104), so are calls without end that every run makes (T1109). Needs: types. Keeps:
+// values. Early: what inlines functions and shares memory takes types for granted.
 #include <fmt/format.h>
 
 #include "analysis/given_up.h"
@@ -17,6 +17,7 @@
 #include "ir/tir.h"
 #include "op/body_rewriter.h"
 #include "op/unify.h"
+#include "pass/graph/types/endless_calls.h"
 
 namespace tenon {
 namespace graph {
@@ -222,6 +223,7 @@ static IRModule check_types(IRModule module, PassContext& context) {
     const Ref<graph::Function> out = rewriter.with_result(rewriter.run(f));
     return out.same_as(f) ? ObjectRef() : ObjectRef(out);
   });
+  graph::find_endless_calls(all, problems);
   problems.throw_if_any();
   report_given_up(context, given_up);
   return module;
