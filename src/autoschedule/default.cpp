@@ -184,6 +184,7 @@ void schedule_block(Draft& draft, BlockRV b) {
 }
 
 void schedule_all(Draft& draft) {
+  begin_with_addends(draft);
   inline_producers(draft);
   const std::vector<BlockRV> blocks = draft.schedule.blocks();
   for (size_t at = blocks.size(); at-- > 0;) {

@@ -38,6 +38,8 @@ struct Site {
   bool rows = false;           ///< the block is a reduction, or consumes other ones
 };
 
+/// What is added to every row of a short sum of narrow types becomes its first value.
+void begin_with_addends(Draft& draft);
 /// Cheap element-wise blocks, and those read once, are computed where they are read.
 void inline_producers(Draft& draft);
 
