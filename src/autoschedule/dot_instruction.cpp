@@ -64,6 +64,21 @@ int grouped_axis(const Facts& f, const Access& along, const Access& shared, int6
   return best;
 }
 
+/// Both operands lie in groups along the lanes (rows by turns, and taps of a window side by side).
+std::optional<DotPlan> plan_of_own(const Facts& f, DotPlan plan, const Target& target) {
+  const Access &x = f.loads[0], &y = f.loads[1];
+  const auto form = dot_form(target, x.buffer->dtype, y.buffer->dtype, f.write.buffer->dtype);
+  if (!form || x.buffer->dtype != DataType::bfloat16() || x.buffer.same_as(y.buffer)) return std::nullopt;
+  plan.form = *form;
+  plan.form.own = true;
+  plan.along = 0, plan.shared = 1;
+  for (int i : f.reduce)
+    if (f.extent[size_t(i)] == form->group && x.step(i, form->group) == 1 && y.step(i, form->group) == 1)
+      plan.sum = i;
+  if (plan.sum < 0 || !plan.in_groups(x, kMinLanes) || !plan.in_groups(y, kMinLanes)) return std::nullopt;
+  return plan;
+}
+
 /// Iterators and operands for a dot instruction; null when the contraction has none.
 std::optional<DotPlan> plan_of(const Facts& f, const Product& p, const Target& target) {
   DotPlan plan;
@@ -73,7 +88,8 @@ std::optional<DotPlan> plan_of(const Facts& f, const Product& p, const Target& t
   if (plan.lanes < 0 || f.symbolic(plan.lanes) || f.extent[size_t(plan.lanes)] < kMinLanes)
     return std::nullopt;
   const size_t v = size_t(plan.lanes);
-  if ((f.loads[0].stride[v] != 0) == (f.loads[1].stride[v] != 0)) return std::nullopt;
+  if (f.loads[0].stride[v] != 0 && f.loads[1].stride[v] != 0) return plan_of_own(f, plan, target);
+  if (f.loads[0].stride[v] == 0 && f.loads[1].stride[v] == 0) return std::nullopt;
   plan.along = f.loads[0].stride[v] != 0 ? 0 : 1;
   plan.shared = 1 - plan.along;
   const Access &along = f.loads[plan.along], &shared = f.loads[plan.shared];
@@ -92,7 +108,11 @@ Facts in_groups(const Facts& f, const DotPlan& plan) {
   Facts g = f;
   const int64_t group = plan.form.group;
   g.extent[size_t(plan.sum)] = ceil_div(f.extent[size_t(plan.sum)], group);
-  for (Access& l : g.loads) l.group = group;
+  for (Access& l : g.loads) {
+    l.group = group;
+    if (plan.form.own) l.stride[size_t(plan.lanes)] = 1;
+  }
+  if (plan.form.own) return g;
   Access& along = g.loads[plan.along];
   const size_t v = size_t(plan.lanes);
   if (along.stride[v] == kIrregular) {

@@ -223,10 +223,24 @@ int64_t step_along(const Array<PrimExpr>& indices, const VarRef& loop, const Var
   int64_t out = 0;
   for (size_t d = 0; d < indices.size(); ++d) {
     auto form = affine_form(substitute(indices[d], values), {loop}, a);
-    if (!form) return kIrregular;
+    if (!form || uses_var(form->base, loop.get())) return kIrregular;
     for (auto& [v, c] : form->terms) out = d + 1 == indices.size() ? out + c : kIrregular;
   }
   return out;
+}
+
+/// The access takes elements of two rows by turns, neighbours in each: vectors of both, shuffled
+/// (vectorize_loop).
+bool walks_two_rows(const Array<PrimExpr>& indices, const Ref<For>& loop, const VarMap& values, Analyzer& a) {
+  const auto extent = as_int(loop->extent);
+  if (!extent || *extent % 2 != 0) return false;
+  const VarRef turn = var("turn"), lane = var("lane");
+  a.bind(turn, range(PrimExpr(0), PrimExpr(2)));
+  a.bind(lane, range(PrimExpr(0), PrimExpr(*extent / 2)));
+  const VarMap split{{loop->loop_var.get(), lane * PrimExpr(2) + turn}};
+  Array<PrimExpr> apart;
+  for (const PrimExpr& i : indices) apart.push_back(a.simplify(substitute(substitute(i, values), split)));
+  return step_along(apart, lane, {}, a) == 1;
 }
 
 }  // namespace
@@ -249,7 +263,7 @@ void vectorize_inner(Draft& draft, BlockRV b, size_t outer) {
     const auto* l = n.as<BufferLoad>();
     if (!l) return true;
     const int64_t step = step_along(l->indices, loop->loop_var, values, a);
-    unit = unit && (step == 0 || step == 1);
+    unit = unit && (step == 0 || step == 1 || walks_two_rows(l->indices, loop, values, a));
     bits = std::max<int64_t>(bits, l->buffer->dtype.bits);
     return false;
   });

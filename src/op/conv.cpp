@@ -4,6 +4,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <numeric>
 
 #include "analysis/cost/layout.h"
 #include "base/define_type.h"
@@ -64,6 +65,7 @@ bool blocks_fit(const Call& call, size_t n) {
   // Groups of inputs are no axis of their own there (with_groups): a weight that has one is another layout.
   const int64_t rank = tensor_arg(call, 1).ndim;
   if (b.kernel.group && rank >= 0 && rank != int64_t(n) + 3) return false;
+  if (b.kernel.taps && (b.data == 0 || b.data != b.out || rank != int64_t(n) + 3)) return false;
   return b.kernel.out == b.out && (b.kernel.in == 0 || b.kernel.in == b.data) && (b.data == 0 || b.out) &&
          (b.kernel.group == 0 || (b.data != 0 && b.data % b.kernel.group == 0));
 }
@@ -173,10 +175,9 @@ Type infer_conv(InferContext& ctx, size_t n) {
   auto p = shape_of(x), q = shape_of(w);
   if (!p || !q) return make_type(std::nullopt, rank + (b.out != 0), dtype);
   const std::string both = fmt::format("data {} and weight {}", show(*p), show(*q));
-  const std::pair<PrimExpr, int64_t> blocks[] = {
-      {p->back(), b.data},
-      {q->back(), b.kernel.out * std::max<int64_t>(1, b.kernel.group)},
-      {b.kernel.in ? (*q)[n + 2] : PrimExpr(0), b.kernel.in}};
+  const std::pair<PrimExpr, int64_t> blocks[] = {{p->back(), b.data},
+                                                 {q->back(), b.kernel.out * b.kernel.together()},
+                                                 {b.kernel.in ? (*q)[n + 2] : PrimExpr(0), b.kernel.in}};
   for (const auto& [size, block] : blocks)
     if (block && !tir::is_const_int(size, block))
       return ctx.error(fmt::format("{}: a block of {} channels is an axis of that size", both, block));
@@ -195,6 +196,9 @@ Type infer_conv(InferContext& ctx, size_t n) {
                     both, a.groups));
   const PrimExpr outputs = simplify((*q)[0] * PrimExpr(std::max<int64_t>(1, b.kernel.out)));
   const bool depthwise = is_depthwise(a, *p, *q, b);
+  if (b.kernel.taps && !depthwise)
+    return ctx.error(fmt::format("{}: taps side by side are for depthwise convolutions only", both));
+  if (b.kernel.taps) q->set(2, simplify((*q)[2] * PrimExpr(b.kernel.taps)));
   if (!ctx.require_multiple(outputs, a.groups) || (!depthwise && !ctx.require_multiple((*q)[0], a.groups)))
     return ctx.error(fmt::format("{}: {} output channels are not divisible by {} groups", both,
                                  show_dim(outputs), a.groups));
@@ -204,9 +208,75 @@ Type infer_conv(InferContext& ctx, size_t n) {
   return make_type(out, 0, dtype);
 }
 
+/// Rows of the padded data by turns, as many as a weight has taps side by side: of each row that a window
+/// begins or goes on at, and of those behind it.
+struct RowsByTurns {
+  int64_t taps, stride, dilation;
+  int64_t step() const { return std::gcd(stride, taps * dilation); }  ///< rows from one to the next
+};
+te::Tensor rows_by_turns(const Tensors& in, const RowsByTurns& rows, const ConvShape& c,
+                         const PrimExpr& windows, const PrimExpr& height) {
+  const te::Tensor& x = in[0];
+  const size_t n = x.ndim() - 3;
+  const PrimExpr value = in.size() > 2 ? in[2](Shape()) : constant(x.dtype(), 0);
+  Shape shape = x.shape();
+  shape.set(2, simplify((windows - 1) * PrimExpr(rows.stride / rows.step()) +
+                        (height - 1) * PrimExpr(rows.taps * rows.dilation / rows.step()) + 1));
+  for (size_t i = 1; i < n; ++i) shape.set(i + 2, shape[i + 2] + PrimExpr(c.pads[i] + c.pads[i + n]));
+  shape.set(n + 2, simplify(shape[n + 2] * PrimExpr(rows.taps)));
+  return te::compute(
+      shape,
+      [&](const Vars& v) {
+        const PrimExpr turn = tir::floormod(v.back(), PrimExpr(rows.taps));
+        Shape at{v[0], v[1]};
+        PrimExpr inside = tir::true_();
+        for (size_t i = 0; i < n; ++i) {
+          const PrimExpr padded =
+              i == 0 ? v[2] * PrimExpr(rows.step()) + turn * PrimExpr(rows.dilation) : PrimExpr(v[i + 2]);
+          at.push_back(padded - PrimExpr(c.pads[i]));
+          if (c.pads[i] > 0) inside = tir::logical_and(inside, tir::ge(padded, PrimExpr(c.pads[i])));
+          if (c.pads[i + n] > 0)
+            inside = tir::logical_and(inside, tir::lt(padded, x.shape()[i + 2] + PrimExpr(c.pads[i])));
+        }
+        at.push_back(tir::floordiv(v.back(), PrimExpr(rows.taps)));
+        return tir::if_then_else(inside, x(at), value);
+      },
+      "rows_by_turns");
+}
+
+/// A depthwise convolution whose weight has taps side by side: windows of groups of rows.
+te::Tensor sum_by_turns(const Call& call, const Tensors& in, size_t n) {
+  const auto& a = attrs_of<ConvAttrs>(call);
+  const TensorInfo out = output_info(call);
+  const ConvShape c = conv_shape(a, n);
+  const te::Tensor& w = in[1];
+  const RowsByTurns rows{conv_blocks(a, n).kernel.taps, c.strides[0], c.dilation[0]};
+  const te::Tensor x = rows_by_turns(in, rows, c, out.shape[2], w.shape()[2]);
+  const DataType acc = accumulator_type(out.dtype);
+  Array<tir::IterVar> ks;
+  for (size_t i = 0; i < n; ++i)
+    ks.push_back(te::reduce_axis(tir::range(PrimExpr(0), w.shape()[i + 2]), "r" + spatial_axis_name(n, i)));
+  ks.push_back(te::reduce_axis(tir::range(PrimExpr(0), PrimExpr(rows.taps)), "rt"));
+  return te::compute(
+      out.shape,
+      [&](const Vars& v) {
+        Shape ix{v[0], v[1]}, iw{v[1], PrimExpr(0)};
+        for (size_t i = 0; i < n; ++i) {
+          const int64_t stride = i == 0 ? rows.stride / rows.step() : c.strides[i],
+                        dilation = i == 0 ? rows.taps * rows.dilation / rows.step() : c.dilation[i];
+          ix.push_back(v[i + 2] * PrimExpr(stride) + ks[i]->var * PrimExpr(dilation));
+          iw.push_back(ks[i]->var);
+        }
+        for (Shape* at : {&ix, &iw}) at->push_back(v.back() * PrimExpr(rows.taps) + ks[n]->var);
+        return te::sum(tir::cast(acc, x(ix)) * tir::cast(acc, w(iw)), ks);
+      },
+      short_name(call));
+}
+
 Tensors def_conv(const Call& call, const Tensors& in, size_t n) {
   const auto& a = attrs_of<ConvAttrs>(call);
   if (groups_are_axis(a, n)) return def_grouped(call, in, n);
+  if (conv_blocks(a, n).kernel.taps) return {cast_to(sum_by_turns(call, in, n), output_info(call).dtype)};
   const TensorInfo out = output_info(call);
   const ConvShape c = conv_shape(a, n);
   const ConvBlocks b = conv_blocks(a, n);
@@ -284,8 +354,21 @@ struct ConvSizes {
   int64_t per_group = 0;   ///< inputs of a group
   bool depthwise = false;  ///< every channel is a group
   int64_t dot = 0;         ///< input channels that one dot instruction multiplies; 0: floats of 32 bits
+  int64_t taps = 0;        ///< of a depthwise window that one dot instruction multiplies; 0: one by one
   Shape data;
 };
+/// Data of 16 bits is copied where it is padded: the copy can hold rows by turns, so that one instruction
+/// multiplies two taps, a last one alone by 0 beside it.
+int64_t taps_together(const LayoutContext& ctx, size_t n) {
+  const ConvShape c = conv_shape(attrs_of<ConvAttrs>(ctx.call), n);
+  const int64_t taps = ctx.dot_group(tensor_arg(ctx.call, 0).dtype, tensor_arg(ctx.call, 0).dtype, f32);
+  const auto* weight = ctx.call.args[1].as<graph::Constant>();
+  const bool padded = std::ranges::any_of(c.pads, [](int64_t p) { return p > 0; });
+  const bool known = std::all_of(ctx.shape.begin(), ctx.shape.end(),
+                                 [](const PrimExpr& d) { return tir::as_int(d).has_value(); });
+  return padded && known && ctx.dtype == f32 && weight->data.shape()[2] >= taps ? taps : 0;
+}
+
 /// Nullopt: no layout is better for it than the program's.
 std::optional<ConvSizes> conv_sizes(const LayoutContext& ctx, size_t n) {
   const Call& call = ctx.call;
@@ -303,6 +386,7 @@ std::optional<ConvSizes> conv_sizes(const LayoutContext& ctx, size_t n) {
   c.inputs = tir::as_int((*data)[1]).value_or(0);
   c.outputs = weight->data.shape()[0], c.per_group = weight->data.shape()[1];
   c.depthwise = c.per_group == 1 && c.groups == c.outputs && c.inputs == c.outputs && c.groups > 1;
+  if (c.depthwise && is_widened(x, w)) c.taps = taps_together(ctx, n);
   if (!c.inputs || c.outputs % c.groups) return std::nullopt;
   return c;
 }
@@ -367,8 +451,9 @@ Expr arranged_weight(LayoutContext& ctx, const ConvSizes& c, const ConvChoice& c
   Expr w = ctx.padded(ctx.call.args[1], 0, c.outputs, choice.outputs);
   if (!c.depthwise && choice.data && c.groups == 1)
     w = ctx.padded(w, 1, c.per_group, *tir::as_int((*graph::known_shape(x->type))[1]) * choice.data);
+  if (blocks.taps) w = ctx.emit_op("cast", {w}, make_attrs<CastAttrs>(tensor_arg(ctx.call, 0).dtype));
   w = ctx.emit_transform(w, kernel_layout_name(c.spatial, {}), kernel_layout_name(c.spatial, blocks));
-  return blocks.group ? with_groups(ctx, w) : w;
+  return blocks.together() > 1 ? with_groups(ctx, w) : w;
 }
 
 LaidOut conv_in(LayoutContext& ctx, Expr x, Expr w, const ConvAttrs& attrs, const Layout& out,
@@ -397,6 +482,16 @@ LaidOut conv_by_groups(LayoutContext& ctx, const ConvSizes& c) {
   return conv_in(ctx, x, w, a, grouped(c.outputs), c.outputs);
 }
 
+/// Taps that fill up the last group along the first axis reach below the window: so many rows of padding
+/// more.
+void fill_up_taps(ConvAttrs& a, size_t n, const Call& call, int64_t taps) {
+  const int64_t height = call.args[1].as<graph::Constant>()->data.shape()[2];
+  const ConvShape c = conv_shape(a, n);
+  std::vector<int64_t> pads = c.pads;
+  pads[n] += ((taps - height % taps) % taps) * c.dilation[0];
+  a.padding = Array<int64_t>(pads);
+}
+
 /// Constant weights of floats, and of bytes where the target multiplies them: channels in blocks.
 std::optional<LaidOut> layout_of_conv(LayoutContext& ctx, size_t n) {
   const auto c = conv_sizes(ctx, n);
@@ -416,13 +511,15 @@ std::optional<LaidOut> layout_of_conv(LayoutContext& ctx, size_t n) {
   }
   const int64_t group = c->depthwise ? 0 : c->dot;
   if (group && choice.data % group) return std::nullopt;
-  const KernelBlocks blocks{c->depthwise || group ? 0 : choice.data, choice.out, group};
+  const int64_t taps = choice.data && choice.data == choice.out ? c->taps : 0;
+  const KernelBlocks blocks{c->depthwise || group ? 0 : choice.data, choice.out, group, taps};
   const Expr x = arranged_data(ctx, *c, choice);
   const Expr w = arranged_weight(ctx, *c, choice, blocks, x);
   a.data_layout = data_layout_name(n, choice.data);
   a.kernel_layout = kernel_layout_name(n, blocks);
   a.out_layout = data_layout_name(n, choice.out);
   if (c->depthwise) a.groups = choice.outputs;
+  if (taps) fill_up_taps(a, n, ctx.call, taps);
   return conv_in(ctx, x, w, a, data_layout(n).blocked('C', choice.out), choice.outputs);
 }
 

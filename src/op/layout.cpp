@@ -166,8 +166,9 @@ std::optional<KernelBlocks> kernel_blocks(std::string_view layout, size_t n) {
   const auto l = Layout::parse(layout);
   if (!l) return std::nullopt;
   auto block = [&](char letter) { return l->block(letter) == 1 ? 0 : l->block(letter); };
-  const KernelBlocks in_blocks{block('I'), block('O'), 0}, in_groups{0, block('O'), block('I')};
-  for (const KernelBlocks& b : {in_blocks, in_groups})
+  const KernelBlocks in_blocks{block('I'), block('O'), 0}, in_groups{0, block('O'), block('I')},
+      in_taps{0, block('O'), 0, block(kSpatial[n - 1][0])};
+  for (const KernelBlocks& b : {in_blocks, in_groups, in_taps})
     if (l->name() == kernel_layout_name(n, b)) return b;
   return std::nullopt;
 }
@@ -177,7 +178,12 @@ std::string grouped_kernel_layout(size_t n) { return "G" + kernel_layout(n).name
 
 std::string data_layout_name(size_t n, int64_t block) { return data_layout(n).blocked('C', block).name(); }
 std::string kernel_layout_name(size_t n, KernelBlocks blocks) {
-  return kernel_layout(n).blocked('I', blocks.in).blocked('O', blocks.out).blocked('I', blocks.group).name();
+  return kernel_layout(n)
+      .blocked('I', blocks.in)
+      .blocked('O', blocks.out)
+      .blocked('I', blocks.group)
+      .blocked(kSpatial[n - 1][0], blocks.taps)
+      .name();
 }
 
 }  // namespace tenon::op

@@ -4,6 +4,7 @@
 // and "OIHW8i16o" of a weight (o, i, h, w) is (o / 16, i / 8, h, w, 8, 16). Blocks of blocks stand from the
 // outside to the inside: "OIHW4i16o4i" is (o / 16, i / 16, h, w, 4, 16, 4).
 #pragma once
+#include <algorithm>
 #include <optional>
 
 #include "ir/graph.h"
@@ -50,9 +51,12 @@ Layout kernel_layout(size_t spatial);
 std::optional<int64_t> data_block(std::string_view layout, size_t n);
 /// Blocks of the input and output channels in a kernel layout of n spatial axes; 0: not blocked. With a group
 /// ("OIHW16o4i", narrow types) the last axis holds, for each output channel of a block, `group` neighbouring
-/// input channels.
+/// input channels; with taps ("OIHW16o2h", depthwise convolutions of narrow types) so many neighbours along
+/// the first spatial axis.
 struct KernelBlocks {
-  int64_t in = 0, out = 0, group = 0;
+  int64_t in = 0, out = 0, group = 0, taps = 0;
+  /// Neighbours of one output channel on the last axis.
+  int64_t together() const { return std::max<int64_t>({1, group, taps}); }
 };
 std::optional<KernelBlocks> kernel_blocks(std::string_view layout, size_t n);
 /// With the groups of a convolution as axes, "NGCHW" is (n, groups, c / groups, h, w) and "GOIHW"

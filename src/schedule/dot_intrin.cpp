@@ -18,8 +18,9 @@ constexpr DataType i8 = DataType::int_(8), i16 = DataType::int_(16), bf16 = Data
 
 const std::vector<DotForm>& all_forms() {
   static const std::vector<DotForm> forms = {
-      {i32, u8, i8, 4}, {i32, i8, u8, 4}, {i32, i8, i8, 4}, {i32, u8, u8, 4},   {i32, u8, i8, 2},
-      {i32, i8, u8, 2}, {i32, i8, i8, 2}, {i32, u8, u8, 2}, {i32, i16, i16, 2}, {f32, bf16, bf16, 2},
+      {i32, u8, i8, 4},   {i32, i8, u8, 4},     {i32, i8, i8, 4},           {i32, u8, u8, 4},
+      {i32, u8, i8, 2},   {i32, i8, u8, 2},     {i32, i8, i8, 2},           {i32, u8, u8, 2},
+      {i32, i16, i16, 2}, {f32, bf16, bf16, 2}, {f32, bf16, bf16, 2, true},
   };
   return forms;
 }
@@ -30,18 +31,19 @@ Stmt whole(const Stmt& body) {
   return make<BlockRealize>(Array<PrimExpr>(), true_(), root);
 }
 
-/// C[l] += A[q] · B[group · l + q], as loops or as one store.
+/// C[l] += A[q] · B[group · l + q], as loops or as one store; A[group · l + q] where each lane has its own.
 PrimFunc program(const DotForm& f, int64_t lanes, bool description) {
   const Array<VarRef> params{var("a", DataType::handle()), var("b", DataType::handle()),
                              var("c", DataType::handle())};
-  Buffer a = buffer("A", {PrimExpr(f.group)}, f.shared),
-         b = buffer("B", {PrimExpr(f.group * lanes)}, f.along), c = buffer("C", {PrimExpr(lanes)}, f.sum);
+  const int64_t shared = f.own ? f.group * lanes : f.group;
+  Buffer a = buffer("A", {PrimExpr(shared)}, f.shared), b = buffer("B", {PrimExpr(f.group * lanes)}, f.along),
+         c = buffer("C", {PrimExpr(lanes)}, f.sum);
   Stmt body;
   if (description) {
     VarRef l = var("l"), q = var("q");
     IterVar vl = iter_var(range(0, lanes), "vl"), vq = iter_var(range(0, f.group), "vq", IterKind::reduce);
-    const PrimExpr product =
-        cast(f.sum, load(a, {vq->var})) * cast(f.sum, load(b, {vl->var * PrimExpr(f.group) + vq->var}));
+    const PrimExpr own = vl->var * PrimExpr(f.group) + vq->var, at = f.own ? own : PrimExpr(vq->var);
+    const PrimExpr product = cast(f.sum, load(a, {at})) * cast(f.sum, load(b, {own}));
     auto block = make<Block>(Array<IterVar>{vl, vq}, Array<BufferRegion>(), Array<BufferRegion>(),
                              std::string("dot"), store(c, load(c, {vl->var}) + product, {vl->var}), Stmt(),
                              Array<Buffer>(), Array<MatchBufferRegion>(), AttrMap());
@@ -56,11 +58,10 @@ PrimFunc program(const DotForm& f, int64_t lanes, bool description) {
       e->elem_offset = var("offset");
     }
     auto first = [](int64_t n) { return PrimExpr(make<Ramp>(PrimExpr(0), PrimExpr(1), n)); };
-    body =
-        store(c,
-              call(f.sum.with_lanes(int(lanes)), "tir.dot",
-                   {load(c, {first(lanes)}), load(a, {first(f.group)}), load(b, {first(f.group * lanes)})}),
-              {first(lanes)});
+    body = store(c,
+                 call(f.sum.with_lanes(int(lanes)), "tir.dot",
+                      {load(c, {first(lanes)}), load(a, {first(shared)}), load(b, {first(f.group * lanes)})}),
+                 {first(lanes)});
   }
   Map<VarRef, Buffer> buffers;
   buffers.set(params[0], a), buffers.set(params[1], b), buffers.set(params[2], c);
@@ -70,7 +71,8 @@ PrimFunc program(const DotForm& f, int64_t lanes, bool description) {
 }  // namespace
 
 std::string DotForm::intrin(int64_t lanes) const {
-  return fmt::format("dot{}.{}_{}.x{}", group, to_string(shared), to_string(along), lanes);
+  return fmt::format("dot{}.{}_{}{}.x{}", group, to_string(shared), to_string(along), own ? ".own" : "",
+                     lanes);
 }
 
 std::optional<DotForm> dot_form(const Target& target, DataType shared, DataType along, DataType sum) {

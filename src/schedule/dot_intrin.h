@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // The tensor intrinsics for dot products of narrow types: which a target has, and their names. A lane sums
-// the products of a group of neighbours: u8 · i8 in fours, bf16 in pairs.
+// the products of a group of neighbours: u8 · i8 in fours, bf16 in pairs. One operand serves all lanes, or,
+// of bf16, both lie along them.
 #pragma once
 #include "schedule/tensor_intrin.h"
 #include "target/target.h"
@@ -12,7 +13,9 @@ struct DotForm {
   DataType sum;            ///< i32 or f32
   DataType shared, along;  ///< of the operand that all lanes share, and of the one that lies along the lanes
   int64_t group = 1;       ///< neighbours in a lane
-  /// "dot4.uint8_int8.x16": C[l] += Σ A[q] · B[group · l + q] for 16 lanes.
+  bool own = false;        ///< no operand is shared: both lie along the lanes
+  /// "dot4.uint8_int8.x16": C[l] += Σ A[q] · B[group · l + q] for 16 lanes;
+  /// "dot2.bfloat16_bfloat16.own.x16": C[l] += Σ A[group · l + q] · B[group · l + q].
   std::string intrin(int64_t lanes) const;
 };
 /// The form that `target` has an instruction for; null: multiply-adds of widened values do as well.

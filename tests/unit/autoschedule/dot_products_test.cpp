@@ -97,6 +97,38 @@ Program image(int64_t channels) {
   return {"image", te::create_prim_func({x, k, y}), {}};
 }
 
+/// A window of 5 × 3 at every `step`-th place of a padded plane, rows in pairs: y[h, w, l] =
+/// Σ x[step h + 2 r + t, w + s, l] · k[r, s, 2 l + t], the copy holding two rows by turns.
+Program plane_by_turns(int64_t step) {
+  const int64_t h = 10, w = 14, rows = (h - 1) * step + 6;
+  Tensor x = te::placeholder({3, rows - 2, w, 16}, bf16, "X"), k = te::placeholder({3, 3, 3, 32}, bf16, "K");
+  auto inside = [](const PrimExpr& e, int64_t size) {
+    return tir::logical_and(tir::ge(e, PrimExpr(0)), tir::lt(e, PrimExpr(size)));
+  };
+  Tensor p = te::compute(
+      {3, rows / step, w + 2, 32},
+      [&](const Vars& v) {
+        const PrimExpr y = v[1] * step + tir::floormod(v[3], PrimExpr(2)) - 1, z = v[2] - 1;
+        return tir::if_then_else(tir::logical_and(inside(y, rows - 2), inside(z, w)),
+                                 x({v[0], y, z, tir::floordiv(v[3], PrimExpr(2))}), tir::const_of(bf16, 0));
+      },
+      "pairs");
+  auto axis = [](int64_t n, const char* name) {
+    return te::reduce_axis(tir::range(PrimExpr(0), PrimExpr(n)), name);
+  };
+  tir::IterVar r = axis(3, "r"), s = axis(3, "s"), t = axis(2, "t");
+  Tensor y = te::compute(
+      {3, h, w, 16},
+      [&](const Vars& v) {
+        const PrimExpr at = v[3] * 2 + t->var;
+        return te::sum(tir::cast(f32, p({v[0], v[1] + r->var * (2 / step), v[2] + s->var, at})) *
+                           tir::cast(f32, k({v[0], r->var, s->var, at})),
+                       {r, s, t});
+      },
+      "Y");
+  return {"plane by turns", te::create_prim_func({x, k, y}), {}};
+}
+
 std::string script_of(const tir::PrimFunc& f) {
   return Trace::from_json(f->attrs.at("tenon.trace").as<std::string>()).to_script();
 }
@@ -201,6 +233,16 @@ TEST(DotProducts, OperandsMoveIntoGroupsAsVectors) {
           << p.name << "\n"
           << text;
     }
+  }
+}
+
+TEST(DotProducts, OfRowsByTurns) {
+  for (const int64_t step : {1, 2}) {
+    expect_dots(plane_by_turns(step), vnni(), "dot2.bfloat16_bfloat16.own.x16");
+    const std::string text = assembly(plane_by_turns(step), vnni());
+    EXPECT_NE(text.find("vdpbf16ps"), std::string::npos);
+    EXPECT_EQ(text.find("vfmadd"), std::string::npos);
+    EXPECT_EQ(text.find("gather"), std::string::npos);
   }
 }
 
