@@ -105,8 +105,8 @@ struct Machine {
   int32_t gather_call(const Step& step);
   Any execute();
   void call_kernel(const Step& step);
-  void run_kernel(const Step& step, void** arguments, int64_t* numbers) {
-    const int32_t code = step.kernel(arguments, numbers, context.get());
+  void run_kernel(const Step& step, TenonKernel kernel, void** arguments, int64_t* numbers) {
+    const int32_t code = kernel(arguments, numbers, context.get());
     context.workspace().rollback({});
     if (code != 0 || context.cancelled()) [[unlikely]]
       kernel_failed(step, code);

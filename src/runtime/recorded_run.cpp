@@ -267,7 +267,8 @@ void RecordedRun::replay(Machine& m, std::span<const NDArray> inputs) {
   for (const Tensor& f : fresh_)
     sources_.push_back(m.output_tensor(*f.step, f.value.shape(), f.value.dtype()));
   for (const Patch& p : patches_) buffers_[p.buffer] = sources_[p.source].data();
-  for (const Call& c : calls_) m.run_kernel(*c.step, buffers_.data() + c.buffer, scalars_.data() + c.scalar);
+  for (const Call& c : calls_)
+    m.run_kernel(*c.step, c.kernel, buffers_.data() + c.buffer, scalars_.data() + c.scalar);
   for (const Tensor& r : results_) {
     if (r.source < 0)
       m.flat.push_back(Any(r.value));

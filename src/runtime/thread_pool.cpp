@@ -333,6 +333,7 @@ int32_t KernelContext::parallel_for(const TenonKernelContext* context, TenonPara
                                     int64_t extent, int64_t cost) {
   auto* self = static_cast<KernelContext*>(context->runtime);
   if (self->cancelled()) return -2;
+  if (self->threads_ == 1) return extent > 0 ? body(closure, 0, extent, &self->serial_) : 0;
   return self->pool_.run(body, closure, extent, cost, self->threads_, &self->serial_,
                          self->task_hook_ ? &self->task_hook_ : nullptr);
 }

@@ -21,32 +21,37 @@ namespace tenon {
 
 namespace {
 
-/// Registers written exactly once that hold an alloc_tensor and reach the only return of `main`, alone or in
-/// its tuple: those may be the caller's buffers from the start.
+/// Marks the allocations that reach the only return of `main`, alone or in its tuple: those may be the
+/// caller's buffers from the start. A register may serve several tensors: what counts is its last writer in
+/// front of the reader, where all steps between them follow each other.
 [[gnu::cold]] void find_outputs(const Executable& e, Program& program) {
   const VMFunction& f = e.functions[program.main];
   Step* steps = program.steps.data() + f.first_instruction;
-  std::vector<int32_t> writes(size_t(f.num_registers), 0), writer(size_t(f.num_registers), -1);
-  int32_t ret = -1, num_rets = 0;
-  for (uint32_t i = 0; i < f.num_instructions; ++i) {
-    if (steps[i].kind == Step::Ret)
-      ret = int32_t(i), ++num_rets;
-    else if (steps[i].dst >= 0)
-      ++writes[steps[i].dst], writer[steps[i].dst] = int32_t(i);
+  std::vector<int32_t> writes(size_t(f.num_registers), 0);
+  int32_t ret = -1, num_rets = 0, straight = 0;  // from there on no step jumps, and none is jumped to
+  for (int32_t i = 0; i < int32_t(f.num_instructions); ++i) {
+    const Step& s = steps[i];
+    if (s.kind == Step::Ret)
+      ret = i, ++num_rets;
+    else if (s.kind == Step::Goto || s.kind == Step::If)
+      straight = std::max({straight, i + 1, i + s.offset});
+    else if (s.dst >= 0)
+      ++writes[size_t(s.dst)];
   }
-  for (int32_t p = 0; p < f.num_params; ++p) writes[p] = 2;
   if (num_rets != 1) return;
-  auto mark = [&](int32_t reg, int32_t output) {
-    if (writes[reg] != 1) return;
-    Step& s = steps[writer[reg]];
-    if (is_allocation(s)) s.output = output;
+  auto writer = [&](int32_t reg, int32_t reader) -> Step* {
+    int32_t i = reader - 1;
+    while (i >= 0 && (steps[i].dst != reg || steps[i].kind == Step::Goto || steps[i].kind == Step::If)) --i;
+    return i >= 0 && reg >= f.num_params && (i >= straight || writes[size_t(reg)] == 1) ? &steps[i] : nullptr;
   };
-  const int32_t result = steps[ret].dst;
-  if (writes[result] != 1) return;
-  const Step& last = steps[writer[result]];
-  if (!last.callee || last.callee->name != "vm.builtin.tuple") return mark(result, 0);
-  for (uint32_t k = 0; k < last.num_args; ++k)
-    if (last.args[k].kind() == ArgKind::Register) mark(int32_t(last.args[k].value()), int32_t(k));
+  auto mark = [&](int32_t reg, int32_t reader, int32_t output) {
+    if (Step* s = writer(reg, reader); s && is_allocation(*s)) s->output = output;
+  };
+  const Step* last = writer(steps[ret].dst, ret);
+  if (!last || !last->callee || last->callee->name != "vm.builtin.tuple") return mark(steps[ret].dst, ret, 0);
+  for (uint32_t k = 0; k < last->num_args; ++k)
+    if (last->args[k].kind() == ArgKind::Register)
+      mark(int32_t(last->args[k].value()), int32_t(last - steps), int32_t(k));
 }
 
 [[gnu::cold]] void find_symbols(const Executable& e, Program& program) {
@@ -504,7 +509,7 @@ void Machine::call_kernel(const Step& step) {
       }
     }
   }
-  run_kernel(step, buffers.data(), scalars.data());
+  run_kernel(step, step.kernel, buffers.data(), scalars.data());
 }
 
 void Machine::call_packed(const Step& step) {

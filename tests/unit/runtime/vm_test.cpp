@@ -205,6 +205,45 @@ TEST(VM, MoveMayGiveUpARegister) {
   }
 }
 
+TEST(VM, ARegisterOfSeveralTensorsGivesTheCallersBuffers) {
+  // Both results lie in registers that served other tensors before: their last ones are the caller's from the
+  // start. Where a jump lies between, nothing is given ahead, and the result is the same.
+  static std::vector<const void*> seen;
+  registry::add("test.vm.see", Function([](Arguments a) {
+                  seen.push_back(a[0].as<NDArray>().data());
+                  return Any();
+                }),
+                true);
+  for (const bool jumps : {false, true}) {
+    Builder b;
+    auto sum = [&](Arg x, Arg y, int32_t out) {
+      b.builtin(out, "alloc_tensor", {imm(dtype_word(f32)), imm(2)})
+          .packed(4, "test.vm.see", {reg(out)})
+          .kernel("test_add", 3, {x, y, reg(out), imm(2)});
+    };
+    b.begin("main", 1, 5);
+    sum(reg(0), reg(0), 1);  // 2x
+    sum(reg(1), reg(0), 2);  // 3x
+    sum(reg(2), reg(0), 1);  // 4x, a result
+    if (jumps) b.branch(imm(1), 4);
+    sum(reg(1), reg(0), 2);  // 5x, a result
+    if (jumps) b.builtin(1, "move", {reg(1)});
+    b.builtin(3, "tuple", {reg(2), reg(1)}).ret(3);
+    Session session(make_artifact(b.e));
+    for (int run = 0; run < 5; ++run) {
+      seen.clear();
+      std::vector<NDArray> out{NDArray::zeros({2}, f32), NDArray::zeros({2}, f32)};
+      session.invoke_into(std::vector<NDArray>{floats({1, float(run)})}, out);
+      EXPECT_EQ(values(out[0]), (std::vector<float>{5, 5.0f * float(run)}));
+      EXPECT_EQ(values(out[1]), (std::vector<float>{4, 4.0f * float(run)}));
+      ASSERT_EQ(seen.size(), 4u);
+      EXPECT_NE(seen[0], out[1].data());
+      EXPECT_EQ(seen[2] == out[1].data(), !jumps);
+      EXPECT_EQ(seen[3] == out[0].data(), !jumps);
+    }
+  }
+}
+
 TEST(VM, IfTakesBothBranches) {
   Builder b;
   b.begin("main", 1, 2)
