@@ -30,7 +30,8 @@ V MathBuilder::extreme(V a, V b, bool larger) {
   };
   if (number(b)) return pick(b, a);
   if (number(a)) return pick(a, b);
-  return select(is_nan(a), a, pick(a, b));
+  // Frozen, or LLVM joins both conditions to one of two comparisons, and the machine's maximum is lost.
+  return select(is_nan(a), a, b_.CreateFreeze(pick(a, b)));
 }
 
 V MathBuilder::libm(const std::string& symbol, llvm::ArrayRef<V> args) {

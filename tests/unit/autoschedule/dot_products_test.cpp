@@ -268,6 +268,16 @@ TEST(DotProducts, TilesOfFusedMultiplyAdds) {
   EXPECT_EQ(narrow.find("%zmm"), std::string::npos);
 }
 
+TEST(Extremes, AreTheMachinesBesideATestForNaN) {
+  Tensor x = te::placeholder({64, 64}, f32, "X");
+  const tir::IterVar k = te::reduce_axis(tir::range(PrimExpr(0), PrimExpr(64)), "k");
+  Tensor most = te::compute({64}, [&](const Vars& v) { return te::max(x({v[0], k->var}), {k}); }, "most");
+  const Program p{"most", te::create_prim_func({x, most}), {}};
+  const std::string text = assembly(p, vnni());
+  EXPECT_GE(lines_with(text, "vmaxps", "%zmm"), 1) << text;
+  EXPECT_EQ(text.find("korw"), std::string::npos) << text;  // of two comparisons where one is enough
+}
+
 TEST(DotProducts, SeenInTheAssemblyOfArm) {
   std::string bytes;
   try {
