@@ -115,11 +115,27 @@ struct Stages {
   int64_t instances = 0;        ///< of all; kUnknown
 };
 
+/// What a stage makes of a row of symbolic length runs on to whole vectors where other stages alone read it:
+/// they would wait for a vector that is stored in part. Sums have their masks for themselves.
+bool makes_whole_vectors(Draft& draft, const Facts& f) {
+  if (f.is_reduction() || f.extent.empty() || f.extent.back() != kUnknown ||
+      writes_parameter(draft.schedule, f.id))
+    return false;
+  return try_step(draft, "whole vectors of a row", [&](Schedule& s) {
+    s.pad_iteration(f.id, int(f.extent.size()) - 1, cost::lanes_for(f, draft.target));
+  });
+}
+
 /// Sums along memory get their lanes.
 Stages stages_of(Draft& draft, const Facts& last, const std::vector<BlockRV>& blocks) {
   Stages out{last.id, last};
-  for (BlockRV b : blocks) {
+  const bool sums = std::ranges::any_of(blocks, [&](BlockRV b) {
     const auto f = facts_of(draft.schedule, b);
+    return f && f->is_reduction() && along_memory(*f);
+  });
+  for (BlockRV b : blocks) {
+    auto f = facts_of(draft.schedule, b);
+    if (sums && f && makes_whole_vectors(draft, *f)) f = facts_of(draft.schedule, b);
     const int64_t instances = f ? f->instances(false) : kUnknown;
     out.instances = out.instances == kUnknown || instances == kUnknown ? kUnknown : out.instances + instances;
     if (f && f->is_reduction() && along_memory(*f))

@@ -98,6 +98,30 @@ Program softmax_rows(const PrimExpr& batch, const PrimExpr& rows, const PrimExpr
   return {"softmax_rows", te::create_prim_func({x, out}), {}};
 }
 
+TEST(SymbolicRows, StagesOfARowAreStoredInWholeVectors) {
+  // What a later stage reads at once must not be stored in part: neither a condition around the block nor a
+  // mask.
+  const tir::VarRef rows = tir::var("rows"), columns = tir::var("columns");
+  Program p = softmax_rows(PrimExpr(1), rows, columns);
+  const tir::PrimFunc f = default_schedule(p.function, target_of({512, 32}));
+  int found = 0;
+  pre_order(f, [&](const ObjectRef& n) {
+    const auto* r = n.as<tir::BlockRealize>();
+    if (!r || r->block->name != "e") return true;
+    ++found;
+    EXPECT_TRUE(tir::is_one(r->predicate)) << print(f);
+    const auto* store = r->block->body.as<tir::BufferStore>();
+    EXPECT_TRUE(store && !store->predicate) << print(f);
+    return false;
+  });
+  EXPECT_EQ(found, 1) << print(f);
+  EXPECT_EQ(problems_of(f), "");
+  for (const int64_t n : {0, 1, 3, 4, 15, 16, 17, 33}) {
+    const std::map<std::string, int64_t> sizes{{"rows", 3}, {"columns", n}};
+    ASSERT_TRUE(same(run(p.function, sizes), run(f, sizes))) << n << "\n" << print(f);
+  }
+}
+
 /// Quotients and remainders whose divisor is no number.
 int symbolic_divisions(const ObjectRef& in) {
   int count = 0;
