@@ -244,37 +244,6 @@ std::string type_problem(const Intrinsic& i, const Call& c) {
   return "`" + c.op + "` has type " + to_string(c.dtype) + " where its arguments make it " + to_string(want);
 }
 
-std::string_view lowering_of(const Intrinsic& i, std::string_view target) {
-  const bool llvm = target == "llvm", gpu = target == "gpu";
-  switch (group_of(i)) {
-    case IntrinsicGroup::math:
-      return llvm ? "vector polynomial or LLVM intrinsic" : gpu ? "function of the device" : "math.h";
-    case IntrinsicGroup::bit:
-      return "machine operation";
-    case IntrinsicGroup::vector:
-      return llvm ? "pairwise shuffles" : gpu ? "" : "pairwise loop";
-    case IntrinsicGroup::memory:
-      return i.name == "tir.prefetch" && gpu ? "nothing" : "pointer";
-    case IntrinsicGroup::call:
-      if (is_any(i.name, {"tir.ret", "tir.break_loop", "tir.continue_loop"})) return "a condition";
-      if (i.name.starts_with("tir.call_llvm_")) return llvm ? "intrinsic of LLVM" : "";
-      return calls_out(i.name) ? (gpu ? "" : "call") : "in place";
-    case IntrinsicGroup::kernel:
-      return gpu ? "" : "the kernel's arguments";
-    case IntrinsicGroup::atomic:
-      return gpu ? "atomic function of the device" : llvm ? "atomic instruction" : "stdatomic.h";
-    case IntrinsicGroup::sync:
-      return gpu ? "barrier or shuffle" : "";
-    case IntrinsicGroup::async_copy:
-      return gpu ? "asynchronous copy, or a plain one" : "";
-    case IntrinsicGroup::fragment:
-      return gpu ? "matrix instruction" : "";
-    case IntrinsicGroup::foreign:
-      return {};
-  }
-  return {};
-}
-
 bool calls_out(std::string_view op) {
   return is_any(op, {"tir.call_extern", "tir.call_packed", "tir.call_prim_func"});
 }

@@ -33,7 +33,5 @@ enum class IntrinsicType { first, second, boolean, element, handle, none, given 
 IntrinsicType type_rule(const Intrinsic& intrinsic);
 /// What is wrong with the type of a call, or "".
 std::string type_problem(const Intrinsic& intrinsic, const Call& call);
-/// What a call becomes on a kind of target ("llvm", "c", "gpu"); "" where it is refused (T0801).
-std::string_view lowering_of(const Intrinsic& intrinsic, std::string_view target);
 
 }  // namespace tenon::tir
