@@ -126,7 +126,7 @@ TEST(Atomics, WhatThereIsNoneOfIsRefused) {
       for_(i, 0, 4, make<tir::Evaluate>(call(f32, "tir.atomic_xor", {element(a, i), const_of(f32, 1)}))));
   for (bool c : {false, true}) try {
       if (c)
-        codegen::c_source(module_of({p.lowered}));
+        c_text(module_of({p.lowered}));
       else
         codegen::llvm_object(module_of({p.lowered}), host_target());
       FAIL() << "not refused";

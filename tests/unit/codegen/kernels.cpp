@@ -145,7 +145,7 @@ int32_t run_llvm(const PrimFunc& f, const std::vector<NDArray>& arrays, const st
 CLibrary::CLibrary(const std::vector<PrimFunc>& functions, const std::string& compiler) {
   const TemporaryFolder temporary("a test");
   const std::string dir = temporary.path.string();
-  const std::string source = codegen::c_source(as_code_takes_it(functions, parse_target("c")));
+  const std::string source = c_text(as_code_takes_it(functions, parse_target("c")));
   std::ofstream(dir + "/k.c") << source;
   const std::string command = fmt::format(
       "{0} -Wall -Wextra -Werror -shared -fPIC -o {1}/k.so {1}/k.c -lm 2> {1}/log", compiler, dir);

@@ -7,7 +7,7 @@
 #include <string>
 #include <vector>
 
-#include "codegen/c/c.h"
+#include "c_text.h"
 #include "codegen/elf.h"
 #include "codegen/llvm/llvm.h"
 #include "interpret/interpret.h"

@@ -263,7 +263,7 @@ TEST(Programs, KernelsCallKernels) {
   ASSERT_EQ(reinterpret_cast<TenonKernel>(jit.find("caller"))(buffers, nullptr, &context.context), 0);
   EXPECT_EQ(out.element(1), 0);
   EXPECT_EQ(out.element(5), 15);
-  EXPECT_NE(codegen::c_source(m).find("scale_from(call_buffers"), std::string::npos);
+  EXPECT_NE(c_text(m).find("scale_from(call_buffers"), std::string::npos);
 }
 
 Program scaled(const std::string& name, double by) {
@@ -335,7 +335,7 @@ TEST(Modules, TextForms) {
   const IRModule m = module_of({scaled("text", 2).lowered});
   EXPECT_NE(codegen::llvm_ir(m, host_target()).find("define i32 @text"), std::string::npos);
   EXPECT_NE(codegen::llvm_assembly(m, host_target()).find("text:"), std::string::npos);
-  EXPECT_NE(codegen::c_source(m).find("int32_t text(void* const* buffers"), std::string::npos);
+  EXPECT_NE(c_text(m).find("int32_t text(void* const* buffers"), std::string::npos);
 }
 
 /// The code of the first refusal of a program, "" when there is none.
@@ -347,7 +347,7 @@ std::string refusal(const PrimFunc& f) {
     from_llvm = e.diagnostics[0].code + " " + e.diagnostics[0].message;
   }
   try {
-    codegen::c_source(module_of({f}));
+    c_text(module_of({f}));
   } catch (const DiagnosticError& e) {
     from_c = e.diagnostics[0].code + " " + e.diagnostics[0].message;
   }

@@ -232,7 +232,7 @@ std::string c_program(const std::vector<AccessCase>& cases) {
   std::vector<PrimFunc> kernels;
   for (const AccessCase& c : cases)
     if (c.text) kernels.push_back(c.text);
-  std::string text = codegen::c_source(module_of(kernels)) + kDriver;
+  std::string text = c_text(module_of(kernels)) + kDriver;
   for (size_t k = 0; k < cases.size(); ++k) {
     const AccessCase& c = cases[k];
     if (!c.text) continue;

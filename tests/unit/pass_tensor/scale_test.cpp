@@ -6,7 +6,7 @@
 #include <ctime>
 #include <map>
 
-#include "codegen/c/c.h"
+#include "../codegen/c_text.h"
 #include "codegen/llvm/llvm.h"
 #include "ir/structural.h"
 #include "pipeline/compile.h"
@@ -94,7 +94,7 @@ std::map<std::string, double> times(IRModule m) {
   verify(m, problems);
   EXPECT_TRUE(problems.empty());
   out["verify"] = cpu_ms(start);
-  timed("c_source", [&] { EXPECT_GT(codegen::c_source(packed).size(), 1000u); });
+  timed("c text", [&] { EXPECT_GT(test::c_text(packed).size(), 1000u); });
   // LLVM's own time is LLVM's own affair.
   out["llvm front"] = codegen::llvm_object(packed, parse_target("llvm -mcpu=x86-64-v3"), 0).front_ms;
   return out;

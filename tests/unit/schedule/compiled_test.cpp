@@ -6,8 +6,8 @@
 #include <cstring>
 #include <fstream>
 
+#include "../codegen/c_text.h"
 #include "base/temporary_folder.h"
-#include "codegen/c/c.h"
 #include "codegen/elf.h"
 #include "codegen/llvm/llvm.h"
 #include "ir/symbols.h"
@@ -79,7 +79,7 @@ void check_llvm(const std::vector<Compiled>& all) {
 void check_c(const std::vector<Compiled>& all) {
   const TemporaryFolder temporary("a test");
   const std::string dir = temporary.path.string();
-  std::ofstream(dir + "/k.c") << codegen::c_source(lowered(all));
+  std::ofstream(dir + "/k.c") << test::c_text(lowered(all));
   ASSERT_EQ(std::system(("cc -std=c11 -O0 -shared -fPIC -o " + dir + "/k.so " + dir + "/k.c -lm").c_str()),
             0);
   void* library = dlopen((dir + "/k.so").c_str(), RTLD_NOW | RTLD_LOCAL);
