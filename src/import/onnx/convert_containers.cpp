@@ -266,7 +266,7 @@ const R s1("SequenceEmpty", {11}, sequence_empty, "", Forms::any),
     s5("SequenceAt", {11}, sequence_at, "", Forms::any),
     s6("SequenceLength", {11}, sequence_length, "", Forms::any),
     s7("ConcatFromSequence", {11}, concat_from_sequence, "", Forms::any),
-    s8("SplitToSequence", {11, 24}, split_to_sequence, "", Forms::any),
+    s8("SplitToSequence", {11, 24}, split_to_sequence, {.values = {1}, .forms = Forms::any}),
     s9("SequenceMap", {17}, sequence_map, "", Forms::any), o1("Optional", {15, 28}, optional, "", Forms::any),
     o2("OptionalHasElement", {15, 18, 28}, has_element, "", Forms::any),
     o3("OptionalGetElement", {15, 18, 28}, get_element, "", Forms::any);

@@ -395,7 +395,7 @@ Values grouped_query_attention(N& n) {
   in.scale = n.attr_float("scale", 0), in.softcap = n.attr_float("softcap", 0);
   return {merge_heads(n, attend(n, in)), in.k, in.v};
 }
-const R a5("com.microsoft::GroupQueryAttention", {1}, grouped_query_attention);
+const R a5("com.microsoft::GroupQueryAttention", {1}, grouped_query_attention, {.values = {6}});
 
 }  // namespace
 }  // namespace tenon::onnx

@@ -103,7 +103,7 @@ Values conv_transpose_with_pads(N& n) {
   }
   return {y};
 }
-const R c6("com.microsoft::ConvTransposeWithDynamicPads", {1}, conv_transpose_with_pads);
+const R c6("com.microsoft::ConvTransposeWithDynamicPads", {1}, conv_transpose_with_pads, {.values = {2}});
 
 // ---------------------------------------------------------------- products
 Values fused_gemm(N& n) {

@@ -22,7 +22,8 @@ Values standard(N& n) {
   for (size_t i = 0; i < n.inputs(); ++i) inputs.push_back(n.opt(i));
   return convert_as(n, n.op_type().c_str(), inputs, Opset);
 }
-const R s1("com.microsoft::GridSample", {1}, standard<16>), s2("com.microsoft::Trilu", {1}, standard<14>),
+const R s1("com.microsoft::GridSample", {1}, standard<16>),
+    s2("com.microsoft::Trilu", {1}, standard<14>, {.values = {1}}),
     s3("com.microsoft::QuantizeLinear", {1}, standard<21>, "per tensor or axis"),
     s4("com.microsoft::DequantizeLinear", {1}, standard<21>, "per tensor or axis"),
     s5("com.microsoft::GatherND", {1}, standard<11>);
@@ -47,8 +48,9 @@ Values expand_dims(N& n) {
 Values range(N& n) {
   return convert_as(n, "Range", {n.in(0), n.in(1), n.has(2) ? n.in(2) : n.scalar(1, n.dtype(0))}, 11);
 }
-const R p1("com.microsoft::Pad", {1}, pad), p2("com.microsoft::ExpandDims", {1}, expand_dims),
-    p3("com.microsoft::Range", {1}, range);
+const R p1("com.microsoft::Pad", {1}, pad, {.values = {1}}),
+    p2("com.microsoft::ExpandDims", {1}, expand_dims, {.values = {1}}),
+    p3("com.microsoft::Range", {1}, range, {.values = {0, 1, 2}});
 
 Values inverse(N& n) {
   const DataType t = n.dtype(0), wide = t.bits < 32 ? f32 : t;
@@ -113,7 +115,8 @@ Values unfold(N& n) {
   return {n.transpose(y, order)};
 }
 const R o1("com.microsoft::Inverse", {1}, inverse), o2("com.microsoft::CDist", {1}, distances),
-    o3("com.microsoft::Unique", {1}, unique), o4("com.microsoft::CropAndResize", {1}, crop_and_resize),
+    o3("com.microsoft::Unique", {1}, unique),
+    o4("com.microsoft::CropAndResize", {1}, crop_and_resize, {.values = {3}}),
     o5("com.microsoft::UnfoldTensor", {1}, unfold);
 
 /// Scores (batch, words) of words that would complete a sequence of `ngram_size` ids (batch, steps) once more

@@ -128,7 +128,7 @@ Values center_crop_pad(N& n) {
     x = n.op("strided_slice", {x}, make_attrs<StridedSliceAttrs>(crop_axes, begin, end, ones));
   return {n.op("pad", {x}, make_attrs<PadAttrs>(widths, std::string("constant"), 0.0))};
 }
-const R s1("CenterCropPad", {18}, center_crop_pad);
+const R s1("CenterCropPad", {18}, center_crop_pad, {.values = {1}});
 
 Values signal_window(N& n) {
   if (!known_numbers(n, 0)) return window_at_run_time(n);
@@ -148,8 +148,9 @@ Values signal_window(N& n) {
   }
   return {graph::constant(a)};
 }
-const R w1("HannWindow", {17}, signal_window), w2("HammingWindow", {17}, signal_window),
-    w3("BlackmanWindow", {17}, signal_window);
+const R w1("HannWindow", {17}, signal_window, {.values = {0}}),
+    w2("HammingWindow", {17}, signal_window, {.values = {0}}),
+    w3("BlackmanWindow", {17}, signal_window, {.values = {0}});
 
 }  // namespace
 }  // namespace tenon::onnx

@@ -415,11 +415,12 @@ Values mvn(N& n) {
   Expr deviation = n.op("sqrt", {n.op("mean", {n.op("square", {centred})}, a)});
   return {n.op("divide", {centred, n.op("add", {deviation, n.scalar(1e-9, n.dtype(0))})})};
 }
-const R m1("BatchNormalization", {1, 6, 7, 9, 14, 15}, batch_norm, "inference"),
-    m2("InstanceNormalization", {1, 6, 22}, instance_norm), m3("GroupNormalization", {18, 21}, group_norm),
-    m4("LayerNormalization", {1, 17}, layer_norm), m5("RMSNormalization", {23}, layer_norm),
-    m6("LRN", {1, 13}, lrn), m7("LpNormalization", {1, 22}, lp_norm),
-    m8("MeanVarianceNormalization", {9, 13}, mvn);
+const R m1("BatchNormalization", {1, 6, 7, 9, 14, 15}, batch_norm, {.operations = 2, .note = "inference"}),
+    m2("InstanceNormalization", {1, 6, 22}, instance_norm, {.operations = 8}),
+    m3("GroupNormalization", {18, 21}, group_norm),
+    m4("LayerNormalization", {1, 17}, layer_norm, {.operations = 8}),
+    m5("RMSNormalization", {23}, layer_norm), m6("LRN", {1, 13}, lrn, {.operations = 8}),
+    m7("LpNormalization", {1, 22}, lp_norm), m8("MeanVarianceNormalization", {9, 13}, mvn);
 
 Values softmax(N& n) {
   const char* name = n.op_type() == "Softmax" ? "nn.softmax" : "nn.log_softmax";
@@ -463,8 +464,8 @@ Values hardmax(N& n) {
   const Expr y = n.cast(n.op("equal", {positions, n.op("argmax", {x}, args)}), n.dtype(0));
   return {flat ? n.reshape(y, s) : y};
 }
-const R s1("Softmax", {1, 11, 13}, softmax), s2("LogSoftmax", {1, 11, 13}, softmax),
-    s3("Hardmax", {1, 11, 13}, hardmax);
+const R s1("Softmax", {1, 11, 13}, softmax, {.operations = 5}),
+    s2("LogSoftmax", {1, 11, 13}, softmax, {.operations = 6}), s3("Hardmax", {1, 11, 13}, hardmax);
 
 // ---------------------------------------------------------------- products
 Values gemm(N& n) {
@@ -627,7 +628,7 @@ Values dropout(N& n) {
   }
   return out;
 }
-const R d1("Dropout", {1, 6, 7, 10, 12, 13, 22}, dropout);
+const R d1("Dropout", {1, 6, 7, 10, 12, 13, 22}, dropout, {.values = {2}});
 
 }  // namespace
 }  // namespace tenon::onnx

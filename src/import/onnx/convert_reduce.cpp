@@ -106,11 +106,16 @@ Values reduce(N& n) {
   if (!known_numbers(n, 1)) return reduce_at_run_time(n, keep);
   return reduce(n, n.in(0), n.has(1) ? n.const_ints(1, "axes") : std::vector<int64_t>(), keep);
 }
-const R r1("ReduceSum", {1, 11, 13}, reduce), r2("ReduceMean", {1, 11, 13, 18}, reduce),
-    r3("ReduceProd", {1, 11, 13, 18}, reduce), r4("ReduceMax", {1, 11, 12, 13, 18, 20}, reduce),
-    r5("ReduceMin", {1, 11, 12, 13, 18, 20}, reduce), r6("ReduceL1", {1, 11, 13, 18}, reduce),
-    r7("ReduceL2", {1, 11, 13, 18}, reduce), r8("ReduceSumSquare", {1, 11, 13, 18}, reduce),
-    r9("ReduceLogSum", {1, 11, 13, 18, 28}, reduce), r10("ReduceLogSumExp", {1, 11, 13, 18, 28}, reduce);
+const R r1("ReduceSum", {1, 11, 13}, reduce, {.values = {1}}),
+    r2("ReduceMean", {1, 11, 13, 18}, reduce, {.values = {1}}),
+    r3("ReduceProd", {1, 11, 13, 18}, reduce, {.values = {1}}),
+    r4("ReduceMax", {1, 11, 12, 13, 18, 20}, reduce, {.values = {1}}),
+    r5("ReduceMin", {1, 11, 12, 13, 18, 20}, reduce, {.values = {1}}),
+    r6("ReduceL1", {1, 11, 13, 18}, reduce, {.values = {1}}),
+    r7("ReduceL2", {1, 11, 13, 18}, reduce, {.values = {1}}),
+    r8("ReduceSumSquare", {1, 11, 13, 18}, reduce, {.values = {1}}),
+    r9("ReduceLogSum", {1, 11, 13, 18, 28}, reduce, {.values = {1}}),
+    r10("ReduceLogSumExp", {1, 11, 13, 18, 28}, reduce, {.values = {1}});
 
 Values arg_reduce(N& n) {
   auto a = make<ArgReduceAttrs>();
@@ -137,7 +142,7 @@ Values running(N& n) {
   a.edit()->axis = n.axis(axis[0], int64_t(shape.size()));
   return {n.op(name, {x}, a)};
 }
-const R a3("CumSum", {11, 14}, running), a4("CumProd", {26}, running);
+const R a3("CumSum", {11, 14}, running, {.values = {1}}), a4("CumProd", {26}, running, {.values = {1}});
 
 }  // namespace
 }  // namespace tenon::onnx

@@ -218,7 +218,8 @@ Values resize(N& n) {
   return emit(n, p, f);
 }
 
-const RegisterConverter r1("Resize", {10, 11, 13, 18, 19}, resize), r2("Upsample", {7, 9, 10}, upsample);
+const RegisterConverter r1("Resize", {10, 11, 13, 18, 19}, resize, {.values = {1, 2, 3}}),
+    r2("Upsample", {7, 9, 10}, upsample, {.values = {1}});
 
 }  // namespace
 }  // namespace tenon::onnx

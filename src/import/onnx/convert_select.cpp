@@ -102,7 +102,7 @@ Values non_max_suppression(N& n) {
                       make_attrs<NmsAttrs>(n.attr_int("center_point_box", 0) != 0, most_boxes));
   return {first_of(n, n.item(r, 0), 0, size_of_value(n, n.item(r, 1), "boxes"))};
 }
-const R s1("TopK", {1, 10, 11, 24}, topk), s2("NonZero", {9, 13}, nonzero),
+const R s1("TopK", {1, 10, 11, 24}, topk, {.values = {1}}), s2("NonZero", {9, 13}, nonzero),
     s3("Compress", {9, 11, 28}, compress), s4("Unique", {11, 28}, unique),
     s5("NonMaxSuppression", {10, 11}, non_max_suppression);
 

@@ -97,7 +97,7 @@ Values reshape(N& n) {
   if (rest == 1 && have) settle_rest(*have, out);
   return {n.op("reshape", {n.in(0), graph::shape_expr(out)})};
 }
-const R r1("Reshape", {1, 5, 13, 14, 19, 21, 23, 24, 25}, reshape);
+const R r1("Reshape", {1, 5, 13, 14, 19, 21, 23, 24, 25}, reshape, {.operations = 0, .values = {1}});
 
 Values transpose(N& n) {
   std::vector<int64_t> perm = n.attr_ints("perm");
@@ -111,7 +111,7 @@ Values transpose(N& n) {
       n.malformed(fmt::format("'perm' of Transpose is no permutation of {} axes", r));
   return {n.transpose(n.in(0), perm)};
 }
-const R r2("Transpose", {1, 13, 21, 23, 24, 25}, transpose);
+const R r2("Transpose", {1, 13, 21, 23, 24, 25}, transpose, {.operations = 0});
 
 std::vector<int64_t> axes_input(N& n, int64_t moved) {
   return n.since < moved ? n.attr_ints("axes") : n.has(1) ? n.const_ints(1, "axes") : std::vector<int64_t>();
@@ -168,8 +168,8 @@ Values flatten(N& n) {
   for (int64_t i = 0; i < r; ++i) (i < axis ? a : b) = (i < axis ? a : b) * s[size_t(i)];
   return {n.reshape(n.in(0), {simplify(a), simplify(b)})};
 }
-const R r3("Squeeze", {1, 11, 13, 21, 23, 24, 25}, squeeze),
-    r4("Unsqueeze", {1, 11, 13, 21, 23, 24, 25}, unsqueeze),
+const R r3("Squeeze", {1, 11, 13, 21, 23, 24, 25}, squeeze, {.operations = 0, .values = {1}}),
+    r4("Unsqueeze", {1, 11, 13, 21, 23, 24, 25}, unsqueeze, {.operations = 0, .values = {1}}),
     r5("Flatten", {1, 9, 11, 13, 21, 23, 24, 25}, flatten);
 
 Values concat(N& n) {
@@ -226,7 +226,8 @@ Values split(N& n) {
     out.push_back(n.wants_output(size_t(i)) ? Value(n.item(t, i)) : Value());
   return out;
 }
-const R r7("Split", {1, 2, 11, 13, 18}, split, "sizes that do not fit the axis end the run (T0501)");
+const R r7("Split", {1, 2, 11, 13, 18}, split,
+           {.operations = 0, .values = {1}, .note = "sizes that do not fit the axis end the run (T0501)"});
 
 /// Inference allows for ends that are negative or before the start; symbols of a model are sizes, which are
 /// neither. The shape is said without those cases, and nothing is cut off.
@@ -282,7 +283,7 @@ Values slice(N& n) {
   return {of_sizes(n, n.op("strided_slice", {n.in(0)},
                            make_attrs<StridedSliceAttrs>(list(axes), begin, end, list(steps))))};
 }
-const R r8("Slice", {1, 10, 11, 13}, slice);
+const R r8("Slice", {1, 10, 11, 13}, slice, {.operations = 0, .values = {1, 2, 3, 4}});
 
 /// Padding whose widths follow from symbolic sizes, as of an image to the next multiple: what is added is a
 /// tensor of its own beside the data. Null where a width may be negative or is not known.
@@ -356,7 +357,9 @@ Values pad(N& n) {
   return {n.op("pad", {n.in(0)}, make_attrs<PadAttrs>(list(widths), mode, value))};
 }
 const R r9("Pad", {1, 2, 11, 13, 18, 19, 21, 23, 24, 25}, pad,
-           "reflections beyond an axis go on back and forth, as NumPy's");
+           {.operations = 0,
+            .values = {1, 3},
+            .note = "reflections beyond an axis go on back and forth, as NumPy's"});
 
 Values expand(N& n) {
   if (!known_sizes(n, 1)) return expand_at_run_time(n);
@@ -380,7 +383,7 @@ Values expand(N& n) {
   }
   return {n.op("broadcast_to", {n.checked(n.in(0), have), graph::shape_expr(out)})};
 }
-const R r10("Expand", {8, 13}, expand);
+const R r10("Expand", {8, 13}, expand, {.operations = 0, .values = {1}});
 
 /// Copies of x along one axis, as many as a size says: an axis of that extent in front of it, joined with it.
 Expr repeated(N& n, const Expr& x, size_t axis, const PrimExpr& times) {
@@ -412,7 +415,7 @@ Values tile(N& n) {
     if (!tir::as_int(repeats[i])) x = repeated(n, x, i, repeats[i]);
   return {x};
 }
-const R r11("Tile", {1, 6, 13}, tile);
+const R r11("Tile", {1, 6, 13}, tile, {.operations = 0, .values = {1, 2}});
 
 // ---------------------------------------------------------------- indexing
 /// Input 1, indices into `axis` of input 0.
@@ -456,7 +459,8 @@ Values scatter_nd(N& n) {
                make_attrs<ScatterAttrs>(int64_t(0), reduction(n)))};
 }
 const char* const outside = "an index outside of its axis ends the run (T0509)";
-const R i1("Gather", {1, 11, 13}, gather, outside), i2("GatherElements", {11, 13}, gather_elements, outside),
+const R i1("Gather", {1, 11, 13}, gather, {.operations = 0, .note = outside}),
+    i2("GatherElements", {11, 13}, gather_elements, outside),
     i3("GatherND", {11, 12, 13}, gather_nd, outside),
     i4("ScatterElements", {11, 13, 16, 18}, scatter_elements, outside),
     i5("Scatter", {9, 11}, scatter_elements, outside), i6("ScatterND", {11, 13, 16, 18}, scatter_nd, outside);
@@ -493,7 +497,7 @@ Values trilu(N& n) {
   }
   return {n.op(n.attr_int("upper", 1) != 0 ? "triu" : "tril", {n.in(0)}, make_attrs<DiagonalAttrs>(k))};
 }
-const R i7("OneHot", {9, 11, 28}, one_hot), i8("Trilu", {14}, trilu);
+const R i7("OneHot", {9, 11, 28}, one_hot, {.values = {1}}), i8("Trilu", {14}, trilu, {.values = {1}});
 
 Values depth_to_space(N& n) {
   const int64_t block = n.need_int("blocksize");
@@ -505,7 +509,8 @@ Values depth_to_space(N& n) {
   return {n.op(n.op_type() == "DepthToSpace" ? "depth_to_space" : "space_to_depth", {n.in(0)},
                make_attrs<BlockSizeAttrs>(block, mode))};
 }
-const R i9("DepthToSpace", {1, 11, 13, 28}, depth_to_space), i10("SpaceToDepth", {1, 13, 28}, depth_to_space);
+const R i9("DepthToSpace", {1, 11, 13, 28}, depth_to_space, {.operations = 0}),
+    i10("SpaceToDepth", {1, 13, 28}, depth_to_space, {.operations = 0});
 
 // ---------------------------------------------------------------- creation
 
@@ -603,9 +608,10 @@ Values constant(N& n) {
     return {n.importer.dense_of(*const_cast<proto::AttributeProto*>(a)->mutable_sparse_tensor(), n.where())};
   n.malformed("Constant has no value");
 }
-const R k1("ConstantOfShape", {9, 20, 21, 23, 24, 25}, constant_of_shape),
-    k2("Shape", {1, 13, 15, 19, 21, 23, 24, 25}, shape_of), k3("Size", {1, 13, 19, 21, 23, 24, 25}, shape_of),
-    k4("Range", {11}, range), k5("EyeLike", {9, 22}, eye_like),
+const R k1("ConstantOfShape", {9, 20, 21, 23, 24, 25}, constant_of_shape, {.operations = 0, .values = {0}}),
+    k2("Shape", {1, 13, 15, 19, 21, 23, 24, 25}, shape_of, {.operations = 0}),
+    k3("Size", {1, 13, 19, 21, 23, 24, 25}, shape_of, {.operations = 0}),
+    k4("Range", {11}, range, {.values = {0, 1, 2}}), k5("EyeLike", {9, 22}, eye_like),
     k6("Constant", {1, 9, 11, 12, 13, 19, 21, 23, 24, 25}, constant, "sparse values become dense");
 
 Values identity(N& n) { return {n.in(0)}; }

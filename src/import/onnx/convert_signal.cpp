@@ -152,8 +152,8 @@ Values mel_weights(N& n) {
                                     one(4, "upper_edge_hertz"), t))};
 }
 Values det(N& n) { return {n.op("linalg.det", {n.in(0)})}; }
-const R w1("DFT", {17, 20}, dft), w2("STFT", {17}, stft), w3("MelWeightMatrix", {17}, mel_weights),
-    w4("Det", {11, 22}, det);
+const R w1("DFT", {17, 20}, dft, {.values = {1, 2}}), w2("STFT", {17}, stft, {.values = {1, 3}}),
+    w3("MelWeightMatrix", {17}, mel_weights, {.values = {0, 1, 2, 3, 4}}), w4("Det", {11, 22}, det);
 
 // ---------------------------------------------------------------- random numbers
 DataType wanted_type(N& n, DataType otherwise) {

@@ -160,9 +160,10 @@ Values max_unpool(N& n) {
   return {y};
 }
 const R v1("RoiAlign", {10, 16, 22}, roi_align), v2("MaxRoiPool", {1, 22}, roi_pool),
-    v3("GridSample", {16, 20, 22}, grid_sample), v4("AffineGrid", {20}, affine_grid),
-    v5("DeformConv", {19, 22}, deform_conv, "two spatial axes"), v6("Col2Im", {18}, col2im),
-    v7("MaxUnpool", {1, 9, 11, 22}, max_unpool);
+    v3("GridSample", {16, 20, 22}, grid_sample), v4("AffineGrid", {20}, affine_grid, {.values = {1}}),
+    v5("DeformConv", {19, 22}, deform_conv, "two spatial axes"),
+    v6("Col2Im", {18}, col2im, {.values = {1, 2}}),
+    v7("MaxUnpool", {1, 9, 11, 22}, max_unpool, {.values = {2}});
 
 }  // namespace
 }  // namespace tenon::onnx

@@ -91,8 +91,12 @@ int64_t count_nodes(const proto::ModelProto& m) {
 }  // namespace
 
 RegisterConverter::RegisterConverter(const char* name, std::vector<int64_t> since, ConvertFn fn,
-                                     const char* note, Forms forms) {
-  table().emplace(name, Converter{std::move(since), fn, note, forms == Forms::any});
+                                     const char* note, Forms forms)
+    : RegisterConverter(name, std::move(since), fn, ConverterFacts{.note = note, .forms = forms}) {}
+RegisterConverter::RegisterConverter(const char* name, std::vector<int64_t> since, ConvertFn fn,
+                                     ConverterFacts facts) {
+  table().emplace(name, Converter{std::move(since), fn, facts.note, facts.forms == Forms::any,
+                                  facts.operations, std::move(facts.values)});
 }
 const std::map<std::string, Converter, std::less<>>& converters() { return table(); }
 const Converter* find_converter(const std::string& domain, const std::string& name) {

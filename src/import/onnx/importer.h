@@ -216,13 +216,23 @@ struct Converter {
   ConvertFn fn;
   std::string note;
   bool forms = false;
+  double operations = -1;
+  std::set<int> values = {};
 };
 /// Whether a converter looks at what its inputs are beyond tensors of numbers (NodeContext::form).
 enum class Forms { numbers, any };
+/// What is known of an operator beside its conversion.
+struct ConverterFacts {
+  double operations = -1;     ///< floating ones for an element of the result; 0: elements move; -1: not said
+  std::set<int> values = {};  ///< positions of inputs that the converter reads as values: axes, sizes, pads
+  const char* note = "";      ///< for lists of operators
+  Forms forms = Forms::numbers;
+};
 /// Registers the converter of an operator. `since`: opset versions in which the operator appeared or changed.
 struct RegisterConverter {
   RegisterConverter(const char* name, std::vector<int64_t> since, ConvertFn fn, const char* note = "",
                     Forms forms = Forms::numbers);
+  RegisterConverter(const char* name, std::vector<int64_t> since, ConvertFn fn, ConverterFacts facts);
 };
 const std::map<std::string, Converter, std::less<>>& converters();
 /// Null when the operator is not supported (in this domain).

@@ -82,10 +82,8 @@ class Estimate {
   double node(const proto::NodeProto& n) {
     const std::string& op = n.op_type();
     if (!is_onnx_domain(n.domain())) return -1;
-    static const std::set<std::string_view> moves{
-        "Reshape", "Transpose", "Squeeze",  "Unsqueeze",       "Flatten", "Concat",       "Split",
-        "Slice",   "Identity",  "Constant", "ConstantOfShape", "Shape",   "Size",         "Expand",
-        "Tile",    "Gather",    "Pad",      "Dropout",         "Cast",    "DepthToSpace", "SpaceToDepth"};
+    const Converter* converter = find_converter(n.domain(), op);
+    const double operations = converter ? converter->operations : -1;  // for an element of the result
     const Shape* x = find(n, 0);
     const Shape* w = find(n, 1);
     Shape out;
@@ -141,52 +139,17 @@ class Estimate {
     } else if (op == "Identity" || op == "Dropout" || op == "Cast") {
       if (x) out = *x, known = true;
       flops = 0;
-    } else if (moves.count(op)) {
+    } else if (op == "Constant" || operations == 0) {
       flops = 0;
     } else if (op.rfind("Reduce", 0) == 0 || op == "ArgMax" || op == "ArgMin") {
       if (x) flops = double(product(*x));
-    } else if (x) {
-      static const std::map<std::string_view, double> cost{{"BatchNormalization", 2},
-                                                           {"Softmax", 5},
-                                                           {"LogSoftmax", 6},
-                                                           {"LRN", 8},
-                                                           {"LayerNormalization", 8},
-                                                           {"InstanceNormalization", 8},
-                                                           {"Sigmoid", 4},
-                                                           {"Tanh", 4},
-                                                           {"Exp", 2},
-                                                           {"Erf", 4},
-                                                           {"Gelu", 6},
-                                                           {"HardSigmoid", 3},
-                                                           {"HardSwish", 5},
-                                                           {"Relu", 1},
-                                                           {"LeakyRelu", 2},
-                                                           {"PRelu", 2},
-                                                           {"Clip", 2},
-                                                           {"Sqrt", 1},
-                                                           {"Add", 1},
-                                                           {"Sub", 1},
-                                                           {"Mul", 1},
-                                                           {"Div", 1},
-                                                           {"Pow", 4},
-                                                           {"Max", 1},
-                                                           {"Min", 1},
-                                                           {"Sum", 1},
-                                                           {"Mean", 1},
-                                                           {"Where", 1},
-                                                           {"Abs", 1},
-                                                           {"Neg", 1},
-                                                           {"Log", 2},
-                                                           {"Reciprocal", 1}};
-      auto c = cost.find(op);
-      if (c != cost.end()) {
-        out = *x;
-        known = true;
-        // The larger operand's shape stands for the broadcast one.
-        for (int i = 1; i < n.input_size() && (op != "BatchNormalization"); ++i)
-          if (const Shape* s = find(n, size_t(i)); s && product(*s) > product(out)) out = *s;
-        flops = c->second * double(product(out));
-      }
+    } else if (x && operations > 0) {
+      out = *x;
+      known = true;
+      // The larger operand's shape stands for the broadcast one.
+      for (int i = 1; i < n.input_size() && (op != "BatchNormalization"); ++i)
+        if (const Shape* s = find(n, size_t(i)); s && product(*s) > product(out)) out = *s;
+      flops = operations * double(product(out));
     }
     if (known && n.output_size() > 0) shapes.emplace(n.output(0), out);
     return flops;

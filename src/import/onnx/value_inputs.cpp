@@ -9,59 +9,6 @@
 namespace tenon::onnx {
 namespace {
 
-/// Positions of inputs that are values, by operator; names outside of ONNX's domain have theirs.
-const std::map<std::string_view, std::set<int>>& table() {
-  static const std::map<std::string_view, std::set<int>> positions{
-      {"AffineGrid", {1}},
-      {"BlackmanWindow", {0}},
-      {"CenterCropPad", {1}},
-      {"Col2Im", {1, 2}},
-      {"ConstantOfShape", {0}},
-      {"CumProd", {1}},
-      {"CumSum", {1}},
-      {"DFT", {1, 2}},
-      {"Dropout", {2}},
-      {"Expand", {1}},
-      {"HammingWindow", {0}},
-      {"HannWindow", {0}},
-      {"MaxUnpool", {2}},
-      {"MelWeightMatrix", {0, 1, 2, 3, 4}},
-      {"OneHot", {1}},
-      {"Pad", {1, 3}},
-      {"Range", {0, 1, 2}},
-      {"ReduceL1", {1}},
-      {"ReduceL2", {1}},
-      {"ReduceLogSum", {1}},
-      {"ReduceLogSumExp", {1}},
-      {"ReduceMax", {1}},
-      {"ReduceMean", {1}},
-      {"ReduceMin", {1}},
-      {"ReduceProd", {1}},
-      {"ReduceSum", {1}},
-      {"ReduceSumSquare", {1}},
-      {"Reshape", {1}},
-      {"Resize", {1, 2, 3}},
-      {"STFT", {1, 3}},
-      {"Slice", {1, 2, 3, 4}},
-      {"Split", {1}},
-      {"SplitToSequence", {1}},
-      {"Squeeze", {1}},
-      {"Tile", {1, 2}},
-      {"TopK", {1}},
-      {"Trilu", {1}},
-      {"Unsqueeze", {1}},
-      {"Upsample", {1}},
-      {"com.microsoft::ConvTransposeWithDynamicPads", {2}},
-      {"com.microsoft::CropAndResize", {3}},
-      {"com.microsoft::ExpandDims", {1}},
-      {"com.microsoft::GroupQueryAttention", {6}},
-      {"com.microsoft::Pad", {1}},
-      {"com.microsoft::Range", {0, 1, 2}},
-      {"com.microsoft::Trilu", {1}},
-  };
-  return positions;
-}
-
 /// Operators by which models compute shapes of shapes and of numbers.
 bool is_shape_arithmetic(const proto::NodeProto& n) {
   static const std::set<std::string_view> names{
@@ -147,8 +94,8 @@ std::set<std::string> only_inputs(const proto::GraphProto& g, const std::set<std
 }  // namespace
 
 bool reads_as_value(const std::string& domain, const std::string& op_type, int i) {
-  const auto positions = table().find(is_onnx_domain(domain) ? op_type : domain + "::" + op_type);
-  return positions != table().end() && positions->second.count(i);
+  const Converter* converter = find_converter(domain, op_type);
+  return converter && converter->values.count(i);
 }
 
 std::set<std::string> value_inputs(const proto::ModelProto& model) {
