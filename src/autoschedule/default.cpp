@@ -109,26 +109,27 @@ Site site_of(Draft& draft, BlockRV b) {
 }
 
 // ---------------------------------------------------------------- the rules
-RuleOutcome with_reuse(const Site& site) {
-  return !site.facts              ? RuleOutcome::opaque
-         : site.reduction.id >= 0 ? RuleOutcome::applied
-         : site.rows              ? RuleOutcome::no_reuse
-                                  : RuleOutcome::no_reduction;
+/// Why a rule is not for a block; null: it is.
+using NotFor = std::optional<RuleOutcome>;
+NotFor needs_reuse(const Site& site) {
+  if (!site.facts) return RuleOutcome::opaque;
+  if (site.reduction.id >= 0) return {};
+  return site.rows ? RuleOutcome::no_reuse : RuleOutcome::no_reduction;
 }
-RuleOutcome one_store(const Site& site) { return site.facts ? RuleOutcome::applied : RuleOutcome::opaque; }
-RuleOutcome with_rows(const Site& site) {
-  return !site.facts ? RuleOutcome::opaque : site.rows ? RuleOutcome::applied : RuleOutcome::no_reduction;
+NotFor needs_one_store(const Site& site) { return site.facts ? NotFor() : RuleOutcome::opaque; }
+NotFor needs_rows(const Site& site) {
+  if (!site.facts) return RuleOutcome::opaque;
+  return site.rows ? NotFor() : RuleOutcome::no_reduction;
 }
-RuleOutcome without_reduction(const Site& site) {
-  return !site.facts                  ? RuleOutcome::opaque
-         : site.facts->is_reduction() ? RuleOutcome::is_reduction
-                                      : RuleOutcome::applied;
+NotFor needs_no_reduction(const Site& site) {
+  if (!site.facts) return RuleOutcome::opaque;
+  return site.facts->is_reduction() ? RuleOutcome::is_reduction : NotFor();
 }
-RuleOutcome always(const Site&) { return RuleOutcome::applied; }
+NotFor needs_nothing(const Site&) { return {}; }
 
 struct Rule {
   RuleInfo info;
-  RuleOutcome (*matches)(const Site&);
+  NotFor (*not_for)(const Site&);
   RuleOutcome (*apply)(Draft&, const Site&);
 };
 constexpr Rule kRules[] = {
@@ -136,34 +137,34 @@ constexpr Rule kRules[] = {
       "sums, extremes, softmax and the like across memory: all stages for a panel of columns, whose results "
       "stay in "
       "registers"},
-     one_store,
+     needs_one_store,
      by_columns},
     {{"dot_instruction",
       "products of bytes, int16 or bf16 where the target has a dot instruction: a register tile whose "
       "innermost step is that tensor intrinsic; operands are used as they lie in groups, or laid out anew"},
-     with_reuse,
+     needs_reuse,
      dot_instruction},
     {{"inner_product",
       "contractions whose operands are both contiguous along the sum: lanes of partial sums for a tile of "
       "results"},
-     with_reuse,
+     needs_reuse,
      inner_product},
     {{"register_tile",
       "contractions, windows, sums across memory: a tile (rows × vectors × lanes) of accumulators in "
       "registers, the epilogue at the tile"},
-     with_reuse,
+     needs_reuse,
      register_tile},
     {{"row_by_row",
       "softmax, normalisation, sums along memory: all stages at one parallel loop over rows, sums in lanes"},
-     with_rows,
+     needs_rows,
      row_by_row},
     {{"elementwise",
       "no reduction: contiguous axes fused, the outer ones parallel, the inner one in vectors; tiles for "
       "transpositions"},
-     without_reduction,
+     needs_no_reduction,
      elementwise},
     {{"parallel_outer", "the rest: outer loops that are independent, as one, parallel"},
-     always,
+     needs_nothing,
      parallel_outer}};
 
 /// By the first rule that can.
@@ -173,12 +174,12 @@ void schedule_block(Draft& draft, BlockRV b) {
   for (const Rule& rule : kRules) {
     draft.rule = rule.info.name;
     const RuleOutcome outcome = attempt(draft, "", [&](Draft& d) {
-      const RuleOutcome matches = rule.matches(site);
-      return matches == RuleOutcome::applied ? rule.apply(d, site) : matches;
+      const NotFor why = rule.not_for(site);
+      return why ? *why : rule.apply(d, site);
     });
     if (outcome != RuleOutcome::applied) continue;
     draft.set_scheduled(b);
-    if (rule.matches == with_reuse) draft.set_scheduled(site.reduction);
+    if (rule.not_for == needs_reuse) draft.set_scheduled(site.reduction);
     return;
   }
 }

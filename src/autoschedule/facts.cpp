@@ -12,7 +12,7 @@ using namespace tir;
 
 namespace {
 
-// Operations of an instance, roughly: arithmetic is 1.
+// What counts as how many operations of an instance: arithmetic is 1.
 constexpr double kLoadCost = 0.5, kCallCost = 12, kDivisionCost = 4;
 /// Panels of a symbolic iterator, where a range is needed.
 constexpr int64_t kManyPanels = 1 << 20;

@@ -15,7 +15,7 @@ struct Facts : cost::Nest {
   BlockRV id;
   Ref<tir::Block> block;
   std::vector<bool> in_value;  ///< the iterator is used outside indices (a condition, a cast)
-  double cost = 1;             ///< rough operations of one instance
+  double cost = 1;             ///< estimated operations of one instance
 };
 std::optional<Facts> facts_of(Schedule& s, BlockRV b);
 /// Who asks for proofs about the strides of accesses.

@@ -33,6 +33,7 @@ RuleOutcome tile_over_panels(Draft& draft, TileRequest request, const Access& l,
   if (!now) return RuleOutcome::opaque;
   request.facts = *now;
   request.tile = given_tile(*now) ? plain : cost::choose_tile(*now, draft.target, plain.vector);
+  // A panel is for rows along one iterator, in whole tiles of its width.
   if (!request.tile || request.tile.rows < 0 || request.tile.rows2 >= 0 ||
       plain.width() % request.tile.width() != 0)
     return RuleOutcome::no_tile;

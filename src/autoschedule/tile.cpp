@@ -12,7 +12,7 @@ using namespace tir;
 namespace {
 
 constexpr int64_t kEpilogueCopies = 32;  ///< of its body, when the loops of an epilogue are unrolled
-/// Steps of a window, and copies of the multiply-add, up to which a short window is unrolled, too.
+/// Steps of an axis of the sum, and copies of the multiply-add with them, up to which it is unrolled, too.
 constexpr int64_t kWindowSteps = 7, kTileCopies = 72;
 
 int64_t extent_of(const Schedule& s, LoopRV loop) { return as_int(s.get(loop)->extent).value_or(kManySteps); }
@@ -96,7 +96,7 @@ int TilePlan::epilogue_iterator(int i) const {
     return dim < 0 ? -1 : reads[size_t(dim)];
   };
   const int at = reader(fusion.before(i));
-  // Those behind the fused ones have moved up.
+  // Once they are fused, the first one stands for all, and those behind have moved up.
   return fusion.any() && at > reader(fusion.first) ? at - (fusion.count - 1) : at;
 }
 
@@ -115,21 +115,21 @@ bool epilogue_fuses(const TilePlan& p, const Facts& e) {
   return true;
 }
 
-/// How the epilogue follows the reduction.
-RuleOutcome plan_epilogue(Schedule& s, TilePlan& p) {
+/// How the epilogue follows the reduction. False: it does not, and no tile can be made.
+bool plan_epilogue(Schedule& s, TilePlan& p) {
   p.contiguous = p.nest.write.stride[size_t(p.tile.vector)] == 1;
-  if (p.epilogue.id < 0) return RuleOutcome::applied;
+  if (p.epilogue.id < 0) return true;
   const auto e = facts_of(s, p.epilogue);
-  if (!e || e->is_reduction()) return RuleOutcome::epilogue;
+  if (!e || e->is_reduction()) return false;
   const auto reads = reads_of(*e, p.facts.write.buffer);
-  if (!reads) return RuleOutcome::epilogue;
+  if (!reads) return false;
   p.reads = *reads;
   const int dim = p.facts.result_dim(p.fusion.before(p.tile.vector));
   const int v = dim < 0 ? -1 : p.reads[size_t(dim)];
   p.contiguous = v >= 0 && e->write.stride[size_t(v)] == 1;
   for (const Access& l : e->loads)
     p.contiguous = p.contiguous && (l.stride[size_t(v)] == 1 || l.stride[size_t(v)] == 0);
-  return epilogue_fuses(p, *e) ? RuleOutcome::applied : RuleOutcome::epilogue;
+  return epilogue_fuses(p, *e);
 }
 
 // ---------------------------------------------------------------- the steps
@@ -246,6 +246,8 @@ void order_loops(Schedule& s, const TilePlan& p, const Target& target, TileLoops
   for (int i : p.nest.spatial)
     if (!(rows_last && i == m) && !placed(i)) l.outer.push_back(l.axis[size_t(i)]);
   if (rows_last && !placed(m)) l.outer.push_back(l.axis[size_t(m)]), l.last_row = m;
+  // A panel is made for all rows that read it, which are the last loop.
+  if (p.panels.id >= 0 && !p.pad) l.around.assign(l.outer.begin(), l.outer.end() - 1);
   for (int i : sum_order(p)) {
     l.steps.push_back(l.axis[size_t(i)]);
     if (i != p.grouped) continue;
@@ -260,7 +262,8 @@ void order_loops(Schedule& s, const TilePlan& p, const Target& target, TileLoops
   s.reorder(order);
 }
 
-/// The tile is straight code: lanes or an intrinsic, all accumulators, a short window.
+/// The tile is straight code: lanes or an intrinsic, all accumulators, and the last axes of the sum while
+/// they are short, as those of a window are.
 void unroll_tile(Schedule& s, const TilePlan& p, const TileLoops& l) {
   if (l.group.id >= 0)
     s.tensorize(l.tile.back(), p.intrin);
@@ -278,9 +281,8 @@ void unroll_tile(Schedule& s, const TilePlan& p, const TileLoops& l) {
 }
 
 /// The loops around tiles, or around copies that tiles share, are one, parallel where that pays.
-LoopRV fuse_tasks(Schedule& s, const TilePlan& p, const Target& target, TileLoops& l) {
+LoopRV fuse_tasks(Schedule& s, const TilePlan& p, const Target& target, const TileLoops& l) {
   const int64_t work = p.nest.instances(false);
-  if (p.panels.id >= 0 && !p.pad) l.around.assign(l.outer.begin(), l.outer.end() - 1);  // all but the rows
   std::vector<LoopRV> tasks = l.around.empty() ? l.outer : l.around;
   // Digits of symbolic sizes are divisions: the last loop stays by itself, and one task is a row of tiles.
   if (l.around.empty() && tasks.size() > 2 && work == kUnknown) tasks.pop_back();
@@ -289,9 +291,10 @@ LoopRV fuse_tasks(Schedule& s, const TilePlan& p, const Target& target, TileLoop
   return all;
 }
 
-/// Hints for weights that the loops walk once run ahead of the sum: they are a part of its innermost step,
-/// because a statement between steps has no place while accumulators are in registers.
-void announce_weights(Schedule& s, const TilePlan& p, const Target& target, const TileLoops& l) {
+/// Weights that the loops walk once are prefetched ahead of the sum (annotation "stream_NAME", which
+/// inject_prefetch carries out): the hints are a part of its innermost step, because a statement between
+/// steps has no place while accumulators are in registers.
+void prefetch_weights(Schedule& s, const TilePlan& p, const Target& target, const TileLoops& l) {
   const Access* weights = nullptr;
   for (const Access& load : p.nest.loads) {
     if (load.stride[size_t(p.tile.vector)] == 0) continue;
@@ -343,7 +346,7 @@ RuleOutcome tile_recipe(Draft& draft, TilePlan plan) {
   unroll_tile(s, plan, loops);
   const LoopRV tasks = fuse_tasks(s, plan, draft.target, loops);
   place_copies(draft, plan, loops, tasks);
-  if (!plan.pad && plan.panels.id < 0) announce_weights(s, plan, draft.target, loops);
+  if (!plan.pad && plan.panels.id < 0) prefetch_weights(s, plan, draft.target, loops);
   return RuleOutcome::applied;
 }
 
@@ -352,11 +355,11 @@ RuleOutcome tile_recipe(Draft& draft, TilePlan plan) {
 RuleOutcome make_tile(Draft& draft, const TileRequest& request) {
   TilePlan plan{request};
   plan.nest = fused(request.facts, request.fusion);
-  if (const RuleOutcome o = plan_epilogue(draft.schedule, plan); o != RuleOutcome::applied) return o;
+  if (!plan_epilogue(draft.schedule, plan)) return RuleOutcome::epilogue;
   if (!plan.fusion.any()) plan.pad = pad_rows(draft.schedule, plan.nest, plan.tile, draft.target);
   if (!plan.pad && plan.panels.id < 0)
     plan.blocks = cost::sum_blocks(plan.nest, plan.tile, plan.grouped, plan.group, draft.target);
-  auto made = [&](std::string_view step) {
+  auto try_recipe = [&](std::string_view step) {
     const RuleOutcome out = attempt(draft, step, [&](Draft& d) { return tile_recipe(d, plan); });
     if (draft.attempts) {
       RuleAttempt& record = draft.attempts->back();
@@ -365,12 +368,12 @@ RuleOutcome make_tile(Draft& draft, const TileRequest& request) {
     }
     return out;
   };
-  if (plan.pad && made("rows padded where they are read") == RuleOutcome::applied)
+  if (plan.pad && try_recipe("rows padded where they are read") == RuleOutcome::applied)
     return RuleOutcome::applied;
   plan.pad.reset();
-  if (plan.blocks && made("the sum in blocks") == RuleOutcome::applied) return RuleOutcome::applied;
+  if (plan.blocks && try_recipe("the sum in blocks") == RuleOutcome::applied) return RuleOutcome::applied;
   plan.blocks.reset();
-  return made("tile");
+  return try_recipe("tile");
 }
 
 }  // namespace tenon::rules
