@@ -359,5 +359,41 @@ TEST(ConvertLayout, NothingWithoutATargetOrWithoutConstantWeights) {
   EXPECT_EQ(layouts(run_pass("convert_layout", other, context)), (std::vector<std::string>{"  "}));
 }
 
+/// What is wrong with a layout that is named for an operator; "" when it is taken.
+std::string refusal_of(const std::string& name, const std::string& layouts) {
+  PassContext context = make_context();
+  context.options.set("convert_layout.desired", Any(Map<std::string, std::string>{{name, layouts}}));
+  try {
+    run_pass("convert_layout", IRModule::create(), context);
+  } catch (const DiagnosticError& e) {
+    EXPECT_EQ(e.diagnostics.size(), 1u);
+    EXPECT_EQ(e.diagnostics[0].code, "T1107");
+    EXPECT_FALSE(e.diagnostics[0].hint.empty());
+    return e.diagnostics[0].message;
+  }
+  return "";
+}
+
+TEST(ConvertLayout, LayoutsThatDoNotFitTheirOperatorAreRefused) {
+  for (const auto& [name, layouts] :
+       std::vector<std::pair<std::string, std::string>>{{"nn.conv2d", "NHWC"},
+                                                        {"nn.conv2d", "NHWC:OHWI"},
+                                                        {"nn.conv2d", "NCHW4c:OIHW"},
+                                                        {"nn.max_pool2d", "NHWC"}})
+    EXPECT_EQ(refusal_of(name, layouts), "") << name << " " << layouts;
+  struct Case {
+    const char *name, *layouts, *why;
+  };
+  for (const Case& c : {Case{"nn.conv", "NHWC", "there is no such operator"},
+                        Case{"nn.relu", "NHWC", "the operator takes no layout"},
+                        Case{"nn.conv2d", "NHW", "the layout of the data names no axes"},
+                        Case{"nn.conv2d", "NCHW4c", "no layout of the weight goes with it"},
+                        Case{"nn.conv2d", "NDHWC", "the data has the axes of NCHW"},
+                        Case{"nn.conv2d", "NHWC:HWI", "the weight has the axes of OIHW"},
+                        Case{"nn.max_pool2d", "NHWC:OIHW", "the operator has no weight"}})
+    EXPECT_NE(refusal_of(c.name, c.layouts).find(c.why), std::string::npos)
+        << c.name << " " << c.layouts << ": " << refusal_of(c.name, c.layouts);
+}
+
 }  // namespace
 }  // namespace tenon::graph::testing_graph

@@ -53,11 +53,11 @@ class ConvertLayout : public BodyRewriter {
     Context context(*this, *value.as<Call>(), *shape, as_tensor(type)->dtype);
     auto result = in_another_layout(context, *op);
     if (!result) return value;
-    op::Inference run;
-    result->tensor = op::typed(run, result->tensor);
+    op::Inference inference;
+    result->tensor = op::typed(inference, result->tensor);
     if (!result->tensor->type) return value;  // the operator does not compute in that layout
     result->tensor = emit(result->tensor, var->name);
-    // Later calls may read this value as it lies; they look for it by the letters of its axes.
+    // Later calls may read this value as it lies, by the letters of its axes, where its rank has letters.
     if (op::program_layout(shape->size())) laid_out_[var.get()] = *result;
     return context.back(*result);
   }
@@ -107,19 +107,19 @@ class ConvertLayout : public BodyRewriter {
     Array<Expr> args = call.args;
     for (const size_t i : rule.data) {
       const auto shape = known_shape(call.args[i]->type);
-      if (!shape || shape->size() != ctx.shape.size() || !whole(*wanted, *program, *shape))
+      if (!shape || shape->size() != ctx.shape.size() || !fills_blocks(*shape, *wanted, *program))
         return std::nullopt;
       args.set(i, ctx.arranged(call.args[i], *shape, *wanted));
     }
     if (!plain.kernel.empty() && names.kernel != plain.kernel)
       args.set(rule.kernel, ctx.emit_transform(args[rule.kernel], plain.kernel, names.kernel));
     const auto channels = tir::as_int(ctx.shape[1]);
-    if (!channels || !whole(*wanted, *program, ctx.shape)) return std::nullopt;
+    if (!channels || !fills_blocks(ctx.shape, *wanted, *program)) return std::nullopt;
     const op::LayoutNames all{names.data, names.kernel, names.data};
     return op::LaidOut{ctx.make(call.op.as<Op>()->name, args, rule.with(call, all)), *wanted, *channels};
   }
-  /// No last block of the layout is filled up.
-  static bool whole(const op::Layout& layout, const op::Layout& program, const op::Shape& shape) {
+  /// Each size is a multiple of its block in the layout, so that no element is added to fill one.
+  static bool fills_blocks(const op::Shape& shape, const op::Layout& layout, const op::Layout& program) {
     for (const op::Layout::Axis& a : program.axes) {
       const auto size = tir::as_int(program.size(a.letter, shape));
       if (layout.block(a.letter) != 1 && (!size || *size % layout.block(a.letter))) return false;
@@ -145,6 +145,45 @@ std::optional<std::string> kernel_for(const std::string& data, const std::string
   return std::nullopt;
 }
 
+/// A mistake in what the user names, and what would help.
+using Refuse = FunctionRef<void(const std::string& why, const std::string& hint)>;
+
+/// The layouts that `text` ("NHWC", "NHWC:HWIO") names for an operator whose own are `plain`; nullopt:
+/// refused.
+std::optional<op::LayoutNames> layouts_named(const std::string& text, const op::LayoutNames& plain,
+                                             Refuse refuse) {
+  const size_t colon = text.find(':');
+  op::LayoutNames names{text.substr(0, colon), colon == text.npos ? "default" : text.substr(colon + 1), ""};
+  const auto data = op::Layout::parse(names.data);
+  if (!data || data->letters().find('C') == std::string::npos) {
+    refuse("the layout of the data names no axes", "for example NHWC, or NHWC:HWIO with that of the weight");
+    return {};
+  }
+  const bool weight = !plain.kernel.empty();
+  if (weight && names.kernel == "default") {
+    const auto kernel = kernel_for(names.data, plain.kernel);
+    if (!kernel) {
+      refuse("no layout of the weight goes with it",
+             fmt::format("name one: {}:{}", names.data, plain.kernel));
+      return {};
+    }
+    names.kernel = *kernel;
+  }
+  auto same_letters = [](const std::string& a, const std::string& b) {
+    const auto l = op::Layout::parse(a), m = op::Layout::parse(b);
+    return l && m && l->letters() == m->letters();
+  };
+  if (!weight && names.kernel != "default")
+    refuse("the operator has no weight", fmt::format("write {}", names.data));
+  else if (!plain.data.empty() && !same_letters(names.data, plain.data))
+    refuse(fmt::format("the data has the axes of {}", plain.data), "each letter once, blocks as in NCHW4c");
+  else if (weight && !same_letters(names.kernel, plain.kernel))
+    refuse(fmt::format("the weight has the axes of {}", plain.kernel), "each letter once");
+  else
+    return names;
+  return {};
+}
+
 Desired desired_layouts(const Map<std::string, std::string>& given) {
   Desired out;
   DiagnosticList problems(ErrorKind::usage);
@@ -161,38 +200,9 @@ Desired desired_layouts(const Map<std::string, std::string>& given) {
              "`tenon ops NAME` shows the attributes of an operator; a layout is one of them");
       continue;
     }
-    const size_t colon = text.find(':');
-    op::LayoutNames names{text.substr(0, colon), colon == text.npos ? "default" : text.substr(colon + 1), ""};
-    const auto data = op::Layout::parse(names.data);
-    if (!data || data->letters().find('C') == std::string::npos) {
-      refuse("the layout of the data names no axes",
-             "for example NHWC, or NHWC:HWIO with that of the weight");
-      continue;
-    }
-    // An operator of any number of axes has no letters to compare with: `plain.data` is empty then.
+    // An operator of any number of axes has no letters to compare with: the name of its data's is empty.
     const auto call = make<Call>(Expr(op), Array<Expr>{var("x", tensor_type_unknown(-1, f32))});
-    const op::LayoutNames plain = letters->plain(*call);
-    auto same_letters = [](const std::string& a, const std::string& b) {
-      const auto l = op::Layout::parse(a), m = op::Layout::parse(b);
-      return l && m && l->letters() == m->letters();
-    };
-    if (!plain.kernel.empty() && names.kernel == "default") {
-      const auto kernel = kernel_for(names.data, plain.kernel);
-      if (!kernel) {
-        refuse("no layout of the weight goes with it",
-               fmt::format("name one: {}:{}", names.data, plain.kernel));
-        continue;
-      }
-      names.kernel = *kernel;
-    }
-    if (plain.kernel.empty() && names.kernel != "default")
-      refuse("the operator has no weight", fmt::format("write {}", names.data));
-    else if (!plain.data.empty() && !same_letters(names.data, plain.data))
-      refuse(fmt::format("the data has the axes of {}", plain.data), "each letter once, blocks as in NCHW4c");
-    else if (!plain.kernel.empty() && !same_letters(names.kernel, plain.kernel))
-      refuse(fmt::format("the weight has the axes of {}", plain.kernel), "each letter once");
-    else
-      out[name] = names;
+    if (const auto names = layouts_named(text, letters->plain(*call), refuse)) out[name] = *names;
   }
   problems.throw_if_any();
   return out;
