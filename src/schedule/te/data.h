@@ -84,5 +84,22 @@ struct ScheduleData {
 
 /// ScheduleError T0795.
 [[noreturn]] void refuse_request(const std::string& why, const std::string& where, const std::string& hint);
+/// "stage 'C'", as refusals name it.
+std::string where_of(const StageData& s);
+/// Refused where the stage has no operation, or no loops, that could be told to do `what`.
+void require_operation(const StageData& s, std::string_view what);
+void require_loops(const StageData& s, std::string_view what);
+/// Position of an axis among the loops of a stage; refused when it is none of them.
+size_t leaf_at(const StageData& s, const tir::IterVar& axis);
+/// Some request on the loops of the stage, or on its place, was made.
+bool changed(const StageData& s);
+
+/// An operation without what it computes: names, axes and shape.
+Operation shell(const std::string& name, const Array<PrimExpr>& shape, DataType dtype,
+                Array<tir::IterVar> axis, Array<tir::IterVar> reduce);
+/// An axis for each dimension, with names that end in `suffix`.
+Array<tir::IterVar> fresh_axes(const Array<PrimExpr>& shape, const std::string& suffix);
+/// The loops of the stage are the axes of its operation.
+void reset_axes(StageData& s);
 
 }  // namespace tenon::te
