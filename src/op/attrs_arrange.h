@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Attributes of the operators in arrange.cpp.
+// Attributes of the operators in arrange.cpp, blocks.cpp and vectors.cpp.
 #pragma once
 #include "op/attrs.h"
 
