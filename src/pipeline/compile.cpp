@@ -20,7 +20,6 @@
 #include "pipeline/bind_inputs.h"
 #include "pipeline/dimensions.h"
 #include "pipeline/evaluator.h"
-
 #include "pipeline/measure_modules.h"
 #include "pipeline/memory_limit.h"
 #include "pipeline/metadata.h"
@@ -77,8 +76,8 @@ IRModule prepare_module(IRModule module, const CompileOptions& o, PassContext& c
   return module;
 }
 
-/// The programs alone, without those that are no code (plan_memory writes the parts of their results in
-/// place).
+/// The tensor programs that become code. Concatenations whose parts plan_memory has written where they belong
+/// are never called.
 IRModule only_programs(const IRModule& module) {
   IRModule out = IRModule::create();
   for (auto [name, f] : module.functions())
@@ -267,7 +266,7 @@ Compiled compile(IRModule module, CompileOptions o) {
   module = run_passes(std::move(module), graph_passes(), context);
   module = with_symbol_prefix(module, o.symbol_prefix);
   check_memory_limit(module, o.memory_limit);
-  const Metadata work = work_of_kernels(module);  // while programs do no more than they must
+  const Metadata work = work_of_kernels(module);  // before schedules add copies and padding to it
 
   // Schedules: each program's loops are placed for the target.
   if (o.schedule) module = run_passes(std::move(module), schedule_passes(), context);

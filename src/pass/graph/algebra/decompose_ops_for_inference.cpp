@@ -2,7 +2,7 @@
 // decompose_ops_for_inference: normalisations are written out in operators that other passes know.
 //
 //   before   lv = R.nn.layer_norm(x, gamma, beta)
-//   after    lv_mean = R.mean(x);  lv_centred = x - lv_mean;  lv_var = R.mean_square(lv_centred)
+//   after    lv_mean = R.mean(x);  lv_centred = x - lv_mean;  lv_var = R.mean(lv_centred * lv_centred)
 //            lv_scaled = lv_centred * R.rsqrt(lv_var + epsilon);  lv = lv_scaled * gamma + beta
 //
 // Covers nn.layer_norm, nn.rms_norm and nn.batch_norm over any parameters (simplify_inference wants
