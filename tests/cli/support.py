@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """What tests of the command share: it is called with TENON SOURCE-DIR, as the tests are."""
 import array
+import json
 import os
 import pathlib
 import struct
@@ -67,3 +68,8 @@ class Command(unittest.TestCase):
         for word in words:
             self.assertIn(word, done.stderr)
         return done
+
+    def cached(self, *arguments, **options):
+        """Whether the compile cache had it, and what the model gave."""
+        result = json.loads(self.ok("run", *arguments, "--json", **options))
+        return result["cached"], result["outputs"]

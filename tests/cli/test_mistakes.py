@@ -1,0 +1,131 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
+"""What is refused, with which words and exit status: types, usage, models, artifacts, files. Standard library only.
+
+Run by ctest: test_mistakes.py TENON SOURCE-DIR"""
+import json
+import re
+import sys
+import unittest
+
+sys.dont_write_bytecode = True
+from support import Command, DIGITS, MODULE, TENON, tenon  # noqa: E402
+
+
+class Mistakes(Command):
+    def test_all_type_errors_at_once(self):
+        text = '''
+@R.function
+def other(x: R.Tensor((4, 3), "float32")):
+    return R.reshape(x, R.shape([5]))
+
+@R.function
+def main(x: R.Tensor((4, 3), "float32"), w: R.Tensor((5, 2), "float32")) -> R.Tensor((4, 2), "float32"):
+    y = R.matmul(x, w)
+    z = R.add(y, x)
+    s = R.sum(x, axis=[7])
+    t = R.concat((z, s), axis=0)
+    if R.less(R.sum(x), R.const(1.0, "float32")):
+        b = R.add(x, w)
+    else:
+        b = R.exp(x)
+    q: R.Tensor((2,), "float32") = R.nn.relu(x)
+    return y
+'''
+        done = self.refused(3, "run", "-", stdin=text)
+        places = re.findall(r"--> <stdin>:(\d+):", done.stderr)
+        self.assertEqual(sorted(map(int, places)), [4, 8, 10, 13, 16], done.stderr)  # what follows from another is not reported
+        self.assertIn("     |     y = R.matmul(x, w)\n".strip(), done.stderr)
+        reported = json.loads(tenon("run", "-", "--json", stdin=text).stdout)
+        self.assertEqual({d["code"] for d in reported["diagnostics"]}, {"T1101", "T1105"})
+
+    def test_usage_errors(self):
+        self.refused(2)
+        self.refused(2, "jump")
+        self.refused(2, "run")
+        self.refused(2, "run", DIGITS, "--fast")
+        self.refused(2, "frob", words=["T0900", "no verb `frob`", "run, compile"])
+        self.refused(2, "comple", DIGITS, words=["T0900", "did you mean `compile`?"])
+        self.refused(2, words=["T0900", "run, compile"])
+        self.refused(2, "run", DIGITS, "--thread", 2, words=["T0900", "no option `--thread`", "did you mean `--threads`?"])
+        self.refused(2, "opt", self.module, "--pas=fuse_ops", words=["no option `--pas`", "did you mean `--pass`?"])
+        self.refused(2, "run", DIGITS, "--target", "lvm", words=["T0901", "did you mean `llvm`?"])
+        self.refused(2, "run", DIGITS, "--target", "llvm -mcpuu=native", words=["T0901", "did you mean `-mcpu=`?"])
+        self.refused(2, "run", DIGITS, "--target", "llvm -libs=cblast", words=["T0901", "did you mean `cblas`?"])
+        self.refused(2, "compile", DIGITS, "--emit", "artefact", words=["T0920", "did you mean `artifact`?"])
+        self.refused(2, "opt", self.module, "--pass", "fuse_op", words=["T0919", "did you mean `fuse_ops`?"])
+        self.refused(2, "run", DIGITS, "--print-after", "fuse_op", words=["T0919", "did you mean `fuse_ops`?"])
+        self.refused(2, "run", DIGITS, "-i", "nothing")
+        self.refused(2, "run", DIGITS, "-i", "picture=1x1x8x8xf32", words=["picture", "image"])
+        self.refused(2, "run", DIGITS, "-i", "image=1x1x8x8xf99")
+        self.refused(2, "run", DIGITS, "-i", "image=[[1,2],[3]]", words=["rows differ"])
+        self.refused(2, "run", DIGITS, "-i", "image=1x1x9x9xf32", words=["image"])
+        self.refused(2, "run", DIGITS, "-i", "image=1x1x8x8xi32", words=["image"])
+        self.refused(2, "run", DIGITS, "--dim", "height=3", words=["height", "batch"])
+        self.refused(2, "run", DIGITS, "--dim", "batch=x")
+        self.refused(2, "run", DIGITS, "--target", "toaster")
+        self.refused(2, "run", DIGITS, "--precision", "f8")
+        self.refused(2, "run", DIGITS, "-O", 9)
+        self.refused(2, "compile", DIGITS, "--emit", "pdf")
+        self.refused(2, "opt", self.module, "--pass", "no_such_pass", words=["no_such_pass", "--list"])
+        self.refused(2, "compare", DIGITS)
+
+    def test_model_errors(self):
+        garbage = self.tmp / "garbage.onnx"
+        garbage.write_bytes(bytes(range(256)) * 40)
+        self.refused(3, "run", garbage, words=["garbage.onnx"])
+        letter = self.tmp / "letter.txt"
+        letter.write_text("Dear compiler,\nplease make this faster: 1 + 1.\n" * 20)
+        done = self.refused(3, "run", letter, words=["T2001", "neither a model nor a module", "letter.txt"])
+        self.assertEqual(done.stderr.count("error["), 1)
+        empty = self.tmp / "empty.onnx"
+        empty.write_bytes(b"")
+        self.refused(3, "inspect", empty)
+        cut = self.tmp / "cut.onnx"
+        cut.write_bytes(DIGITS.read_bytes()[:30000])
+        self.refused(3, "compile", cut, "-o", self.tmp / "cut.so")
+        self.assertFalse((self.tmp / "cut.so").exists())
+        bad = self.tmp / "bad.tir"
+        bad.write_text(MODULE.replace("R.add(x, y)", "R.ad(x, y)").replace("R.nn.relu(z)", "R.nn.relu(zz)"))
+        done = self.refused(3, "run", bad, words=["bad.tir:6", "bad.tir:7"])
+        self.assertGreaterEqual(done.stderr.count("error["), 2)
+        wrong = self.tmp / "wrong.tir"
+        wrong.write_text(MODULE.replace('y: R.Tensor((2, 3)', 'y: R.Tensor((4, 5)'))
+        self.refused(3, "run", wrong, words=["(2, 3)", "(4, 5)"])
+
+    def test_artifact_errors(self):
+        self.ok("compile", self.module, "-o", self.tmp / "m.so")
+        whole = (self.tmp / "m.so").read_bytes()
+        (self.tmp / "cut.so").write_bytes(whole[:len(whole) - 100])
+        self.refused(3, "run", self.tmp / "cut.so", words=["T0604"])
+        flipped = bytearray(whole)
+        flipped[2000] ^= 1
+        (self.tmp / "flip.so").write_bytes(flipped)
+        self.refused(3, "run", self.tmp / "flip.so", words=["T0605"])
+        self.refused(3, "run", TENON, words=["T0601"])
+
+    def test_files_and_limits(self):
+        self.refused(5, "run", self.tmp / "absent.onnx", words=["absent.onnx"])
+        self.refused(5, "run", DIGITS, "-i", "image=@absent.npy", words=["absent.npy"])
+        (self.tmp / "short.bin").write_bytes(b"1234")
+        self.refused(5, "run", self.module, "-i", f"x=2x3xf32=@{self.tmp}/short.bin", words=["24 bytes"])
+        self.refused(5, "compile", DIGITS, "-o", self.tmp / "no" / "such" / "d.so")
+        self.refused(5, "compare", DIGITS, "--data", self.tmp / "absent")
+        self.refused(5, "compare", DIGITS, "--data", self.tmp, words=["output_0.pb"])
+        for i in range(2):
+            (self.tmp / f"output_{i}.pb").write_bytes(b"")
+        self.refused(2, "compare", DIGITS, "--data", self.tmp, words=["T0922", "2 expected outputs", "gives 1"])
+        self.refused(4, "run", DIGITS, "--dim", "batch=64", "--memory-limit", "4K", words=["T0902", "limit", "largest", "Conv"])
+        self.ok("compile", DIGITS, "--dim", "batch=64", "-o", self.tmp / "d64.so")
+        self.refused(4, "run", self.tmp / "d64.so", "--memory-limit", "4K", words=["T0507", "limit"])
+        self.ok("run", self.tmp / "d64.so", "--memory-limit", "64M")
+        self.ok("run", DIGITS, "--dim", "batch=64", "--memory-limit", "64M")
+
+    def test_errors_as_json(self):
+        done = tenon("run", self.tmp / "absent.onnx", "--json")
+        self.assertEqual(done.returncode, 5)
+        self.assertEqual(json.loads(done.stdout)["error"].keys(), {"code", "message", "location", "hint"})
+
+
+if __name__ == "__main__":
+    unittest.main(argv=[sys.argv[0], *sys.argv[3:]])
