@@ -206,16 +206,15 @@ AttrMap opt(const OptRequest& r) {
   const auto checker = r.verify ? verify_passes() : nullptr;
   if (checker) context.instruments.push_back(checker.get());
   std::string fusion;
-  json schedule = json::array(), given_up = json::array(), proofs = json::array(), libraries = json::array(),
-       branches = json::array();
+  json schedule = json::array(), given_up = json::array(), proofs = json::array(), sentences = json::array();
   if (r.explain)
     context.report = [&](std::string_view pass, const Any& report) {
       if (const auto proofs = report.try_as<int64_t>())
         given_up.push_back({{"pass", pass}, {"proofs", *proofs}, {"steps", kProofSteps}});
-      if (pass == "fuse_ops") fusion += report.as<std::string>();
-      if (pass == "use_libraries") libraries.push_back(report.as<std::string>());
-      if (pass == "parallelize_branches" || pass == "fuse_parallel_loops")
-        branches.push_back({{"pass", pass}, {"what", report.as<std::string>()}});
+      if (const auto text = report.try_as<std::string>(); text && pass == "fuse_ops")
+        fusion += *text;  // a picture of many lines
+      else if (text)
+        sentences.push_back({{"pass", pass}, {"what", *text}});
       if (pass == "prove_programs" || pass == "guard_accesses") proofs.push_back(proof_counts(pass, report));
       if (pass == "default_schedule") schedule.push_back(schedule_json(*report.as<Ref<ScheduleReport>>()));
     };
@@ -232,8 +231,7 @@ AttrMap opt(const OptRequest& r) {
   reply.set("passes", times.to_json().dump());
   if (r.explain) {
     reply.set("fusion", fusion);
-    reply.set("libraries", libraries.dump());
-    reply.set("branches", branches.dump());
+    reply.set("sentences", sentences.dump());
     reply.set("schedule", schedule.dump());
     reply.set("given_up", given_up.dump());
     reply.set("proofs", proofs.dump());

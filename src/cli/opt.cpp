@@ -172,13 +172,9 @@ void opt(OptOptions& o, Console& console) {
     console.print("");
     for (std::string line; std::getline(lines, line);) console.print("# " + line);
   }
-  if (const auto libraries = reply.find("libraries")) {
-    out["libraries"] = json::parse(libraries->as<std::string>());
-    for (const json& line : out["libraries"]) console.print("# use_libraries: " + line.get<std::string>());
-  }
-  if (const auto branches = reply.find("branches")) {
-    out["branches"] = json::parse(branches->as<std::string>());
-    for (const json& line : out["branches"])
+  if (const auto sentences = reply.find("sentences")) {
+    out["sentences"] = json::parse(sentences->as<std::string>());
+    for (const json& line : out["sentences"])
       console.print(
           fmt::format("# {}: {}", line["pass"].get<std::string>(), line["what"].get<std::string>()));
   }
