@@ -4,7 +4,6 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <numeric>
 
 #include "analysis/cost/layout.h"
 #include "base/define_type.h"
@@ -208,75 +207,10 @@ Type infer_conv(InferContext& ctx, size_t n) {
   return make_type(out, 0, dtype);
 }
 
-/// Rows of the padded data by turns, as many as a weight has taps side by side: of each row that a window
-/// begins or goes on at, and of those behind it.
-struct RowsByTurns {
-  int64_t taps, stride, dilation;
-  int64_t step() const { return std::gcd(stride, taps * dilation); }  ///< rows from one to the next
-};
-te::Tensor rows_by_turns(const Tensors& in, const RowsByTurns& rows, const ConvShape& c,
-                         const PrimExpr& windows, const PrimExpr& height) {
-  const te::Tensor& x = in[0];
-  const size_t n = x.ndim() - 3;
-  const PrimExpr value = in.size() > 2 ? in[2](Shape()) : constant(x.dtype(), 0);
-  Shape shape = x.shape();
-  shape.set(2, simplify((windows - 1) * PrimExpr(rows.stride / rows.step()) +
-                        (height - 1) * PrimExpr(rows.taps * rows.dilation / rows.step()) + 1));
-  for (size_t i = 1; i < n; ++i) shape.set(i + 2, shape[i + 2] + PrimExpr(c.pads[i] + c.pads[i + n]));
-  shape.set(n + 2, simplify(shape[n + 2] * PrimExpr(rows.taps)));
-  return te::compute(
-      shape,
-      [&](const Vars& v) {
-        const PrimExpr turn = tir::floormod(v.back(), PrimExpr(rows.taps));
-        Shape at{v[0], v[1]};
-        PrimExpr inside = tir::true_();
-        for (size_t i = 0; i < n; ++i) {
-          const PrimExpr padded =
-              i == 0 ? v[2] * PrimExpr(rows.step()) + turn * PrimExpr(rows.dilation) : PrimExpr(v[i + 2]);
-          at.push_back(padded - PrimExpr(c.pads[i]));
-          if (c.pads[i] > 0) inside = tir::logical_and(inside, tir::ge(padded, PrimExpr(c.pads[i])));
-          if (c.pads[i + n] > 0)
-            inside = tir::logical_and(inside, tir::lt(padded, x.shape()[i + 2] + PrimExpr(c.pads[i])));
-        }
-        at.push_back(tir::floordiv(v.back(), PrimExpr(rows.taps)));
-        return tir::if_then_else(inside, x(at), value);
-      },
-      "rows_by_turns");
-}
-
-/// A depthwise convolution whose weight has taps side by side: windows of groups of rows.
-te::Tensor sum_by_turns(const Call& call, const Tensors& in, size_t n) {
-  const auto& a = attrs_of<ConvAttrs>(call);
-  const TensorInfo out = output_info(call);
-  const ConvShape c = conv_shape(a, n);
-  const te::Tensor& w = in[1];
-  const RowsByTurns rows{conv_blocks(a, n).kernel.taps, c.strides[0], c.dilation[0]};
-  const te::Tensor x = rows_by_turns(in, rows, c, out.shape[2], w.shape()[2]);
-  const DataType acc = accumulator_type(out.dtype);
-  Array<tir::IterVar> ks;
-  for (size_t i = 0; i < n; ++i)
-    ks.push_back(te::reduce_axis(tir::range(PrimExpr(0), w.shape()[i + 2]), "r" + spatial_axis_name(n, i)));
-  ks.push_back(te::reduce_axis(tir::range(PrimExpr(0), PrimExpr(rows.taps)), "rt"));
-  return te::compute(
-      out.shape,
-      [&](const Vars& v) {
-        Shape ix{v[0], v[1]}, iw{v[1], PrimExpr(0)};
-        for (size_t i = 0; i < n; ++i) {
-          const int64_t stride = i == 0 ? rows.stride / rows.step() : c.strides[i],
-                        dilation = i == 0 ? rows.taps * rows.dilation / rows.step() : c.dilation[i];
-          ix.push_back(v[i + 2] * PrimExpr(stride) + ks[i]->var * PrimExpr(dilation));
-          iw.push_back(ks[i]->var);
-        }
-        for (Shape* at : {&ix, &iw}) at->push_back(v.back() * PrimExpr(rows.taps) + ks[n]->var);
-        return te::sum(tir::cast(acc, x(ix)) * tir::cast(acc, w(iw)), ks);
-      },
-      short_name(call));
-}
-
 Tensors def_conv(const Call& call, const Tensors& in, size_t n) {
   const auto& a = attrs_of<ConvAttrs>(call);
   if (groups_are_axis(a, n)) return def_grouped(call, in, n);
-  if (conv_blocks(a, n).kernel.taps) return {cast_to(sum_by_turns(call, in, n), output_info(call).dtype)};
+  if (const int64_t taps = conv_blocks(a, n).kernel.taps) return define_conv_by_turns(call, in, n, taps);
   const TensorInfo out = output_info(call);
   const ConvShape c = conv_shape(a, n);
   const ConvBlocks b = conv_blocks(a, n);

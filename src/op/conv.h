@@ -30,8 +30,12 @@ std::optional<std::vector<te::Tensor>> define_conv_anywhere(const Call& call,
                                                             const LayoutNames& names, size_t n);
 /// A convolution on plain channels of one group as a product: each window becomes a row of a matrix (im2col).
 std::vector<te::Tensor> define_conv_as_product(const Call& call, const std::vector<te::Tensor>& in, size_t n);
+/// A depthwise convolution on blocks whose weight has so many taps of the first axis side by side
+/// ("OIHW16o2h"): windows of a padded copy that holds as many rows by turns.
+std::vector<te::Tensor> define_conv_by_turns(const Call& call, const std::vector<te::Tensor>& in, size_t n,
+                                             int64_t taps);
 /// A weight whose last two axes are the outputs of a block and, for each, the inputs that a dot instruction
-/// takes together: the two as one axis.
+/// takes together, or taps: the two as one axis.
 Expr with_groups(LayoutContext& ctx, const Expr& weight);
 
 }  // namespace tenon::op

@@ -8,11 +8,12 @@
 //                                                                            # w' = w rounded
 //
 // Contractions take 16 bits, but for groups of channels that fill no vectors (depthwise ones): those read 16
-// bits where they pad their data, and the padded copy widens it. Moves of elements follow when all their
-// operands have changed; sums and normalisations stay in float32. Sums inside a contraction are float32, and
-// so is what element-wise operators make of them within a kernel: values are rounded where one kernel gives
-// them to others; for bfloat16 functions that have an approximation (OpRegistration::approximates: sigmoid,
-// erf, a softmax of its sums) have a few digits more than that. The types of parameters and results stay.
+// bits where they pad their data, and the padded copy widens it (or holds pairs of taps for a dot
+// instruction, which the layout of the convolution decides). Moves of elements follow when all their operands
+// have changed; sums and normalisations stay in float32. Sums inside a contraction are float32, and so is
+// what element-wise operators make of them within a kernel: values are rounded where one kernel gives them to
+// others; for bfloat16 what has an approximation (OpRegistration::approximates: sigmoid, erf, a softmax of a
+// kernel's sums) is computed to a few digits more than that. The types of parameters and results stay.
 // Needs: types; normal form. Keeps: types of all variables; values up to the rounding of 16-bit floats.
 #include "op/body_rewriter.h"
 #include "op/build.h"
