@@ -180,12 +180,12 @@ void schedule_block(Draft& draft, BlockRV b) {
     if (outcome != RuleOutcome::applied) continue;
     draft.set_scheduled(b);
     if (rule.not_for == needs_reuse) draft.set_scheduled(site.reduction);
+    if (rule.apply == dot_instruction) draft.dots.push_back(site.reduction.id);
     return;
   }
 }
 
-void schedule_all(Draft& draft) {
-  begin_with_addends(draft);
+void schedule_blocks(Draft& draft) {
   inline_producers(draft);
   const std::vector<BlockRV> blocks = draft.schedule.blocks();
   for (size_t at = blocks.size(); at-- > 0;) {
@@ -194,6 +194,24 @@ void schedule_all(Draft& draft) {
     if (std::find(living.begin(), living.end(), blocks[at]) != living.end())
       schedule_block(draft, blocks[at]);
   }
+}
+
+/// With sums that begin with what is added to them, where dot instructions then compute all of these.
+void schedule_all(Draft& draft) {
+  Draft begun = draft;
+  const size_t attempts = draft.attempts ? draft.attempts->size() : 0;
+  const std::vector<BlockRV> sums = begin_with_addends(begun);
+  if (!sums.empty()) {
+    schedule_blocks(begun);
+    const bool kept = std::ranges::all_of(
+        sums, [&](BlockRV b) { return std::ranges::find(begun.dots, b.id) != begun.dots.end(); });
+    if (kept) {
+      draft = std::move(begun);
+      return;
+    }
+    if (draft.attempts) draft.attempts->resize(attempts);
+  }
+  schedule_blocks(draft);
 }
 
 /// Tensors without a buffer stand in the way; code generation will name them. Programs with a block that

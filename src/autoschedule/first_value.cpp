@@ -63,10 +63,11 @@ bool adds_along_rows(const Facts& e, const Buffer& result) {
 
 }  // namespace
 
-void begin_with_addends(Draft& draft) {
+std::vector<BlockRV> begin_with_addends(Draft& draft) {
   draft.rule = "first_value";
   Schedule& s = draft.schedule;
   std::vector<int32_t> gone;
+  std::vector<BlockRV> sums;
   for (BlockRV b : s.blocks()) {
     if (std::ranges::find(gone, b.id) != gone.end()) continue;
     const auto f = facts_of(s, b);
@@ -76,9 +77,11 @@ void begin_with_addends(Draft& draft) {
     const auto e = readers.size() == 1 ? facts_of(s, readers[0]) : std::nullopt;
     if (!e || !adds_along_rows(*e, f->write.buffer)) continue;
     draft.block = f->block->name;
-    if (try_step(draft, "", [&](Schedule& t) { t.fuse_reduction_epilogue(b, readers[0]); }))
-      gone.push_back(readers[0].id);
+    if (!try_step(draft, "", [&](Schedule& t) { t.fuse_reduction_epilogue(b, readers[0]); })) continue;
+    gone.push_back(readers[0].id);
+    sums.push_back(b);
   }
+  return sums;
 }
 
 }  // namespace tenon::rules

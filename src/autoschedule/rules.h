@@ -15,6 +15,7 @@ struct Draft {
   Schedule schedule;
   Target target;
   std::vector<int32_t> scheduled = {};  ///< blocks whose loops are placed
+  std::vector<int32_t> dots = {};       ///< reductions that became dot instructions
   std::string block = {};               ///< being scheduled, and by which rule, for the record
   std::string_view rule = {};
   std::vector<RuleAttempt>* attempts = nullptr;
@@ -38,8 +39,8 @@ struct Site {
   bool rows = false;           ///< the block is a reduction, or consumes other ones
 };
 
-/// What is added to every row of a short sum of narrow types becomes its first value.
-void begin_with_addends(Draft& draft);
+/// What is added to every row of a short sum of narrow types becomes its first value. Those sums.
+std::vector<BlockRV> begin_with_addends(Draft& draft);
 /// Cheap element-wise blocks, and those read once, are computed where they are read.
 void inline_producers(Draft& draft);
 
