@@ -100,8 +100,10 @@ class Printer {
   void declare_producers(const tir::Stmt& body);
   void buffer_attributes(const tir::Buffer& b, bool with_data);
   void declare_buffer(const tir::Buffer& b);
-  void stmt_body(const tir::Stmt& s);              ///< indented, or `pass`
-  void sequence(const tir::Stmt& s);               ///< a body with its flat scopes, at the current indent
+  void stmt_body(const tir::Stmt& s);  ///< indented, or `pass`
+  void sequence(const tir::Stmt& s);   ///< a body with its flat scopes, at the current indent
+  /// `T.func_attr(…)`; of attributes that name memory of the body, behind what the body begins with.
+  void function_attrs(const AttrMap& attrs);
   bool scope_head(const tir::Stmt& s, bool flat);  ///< LetStmt, Allocate, …: its first line
   void leaf_stmt(const tir::Stmt& s);
   void jump_stmt(tir::Jump jump, const tir::Call& c);
@@ -129,6 +131,7 @@ class Printer {
   int32_t line_ = 1;
   bool implicit_ = false;  ///< inside a signature or match: unknown names are symbolic sizes defined here
   Names names_;
+  const AttrMap* late_attrs_ = nullptr;  ///< of the function, until they are printed
   std::unordered_map<const Object*, const tir::BufferNode*>
       data_owner_;  ///< data variable → first buffer on it
   std::unordered_map<const tir::Var*, const tir::For*> loops_;

@@ -58,6 +58,27 @@ void Printer::declare_producers(const Stmt& body) {
   });
 }
 
+/// A buffer among the attributes is no parameter's.
+static bool names_memory_of_body(const PrimFunc& f) {
+  bool found = false;
+  pre_order(ObjectRef(f->attrs), [&](const ObjectRef& n) {
+    const auto* b = n.as<BufferNode>();
+    if (!b) return true;
+    bool given = false;
+    for (const auto& [p, buffer] : f->buffer_map) given = given || buffer.get() == b;
+    found = found || !given;
+    return false;
+  });
+  return found;
+}
+
+void Printer::function_attrs(const AttrMap& attrs) {
+  line();
+  out_ += "T.func_attr(";
+  map(attrs);
+  out_ += ')';
+}
+
 void Printer::prim_func(const std::string& name, const PrimFunc& f) {
   // A root block that says nothing is left out, and put back when the text has blocks or alloc_buffer.
   bool blocks = false;
@@ -122,12 +143,10 @@ void Printer::prim_func(const std::string& name, const PrimFunc& f) {
     out_ += ')';
   }
   implicit_ = false;
-  if (!f->attrs.empty()) {
-    line();
-    out_ += "T.func_attr(";
-    map(f->attrs);
-    out_ += ')';
-  }
+  if (names_memory_of_body(f))
+    late_attrs_ = &f->attrs;
+  else if (!f->attrs.empty())
+    function_attrs(f->attrs);
   declare_producers(f->body);
   if (!root) return sequence(f->body);
   line();

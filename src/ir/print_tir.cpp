@@ -48,6 +48,7 @@ void Printer::stmt_body(const Stmt& s) {
 void Printer::sequence(const Stmt& first) {
   Stmt s = first;
   for (;;) {
+    if (late_attrs_ && !(s && is_scope(s))) function_attrs(*std::exchange(late_attrs_, nullptr));
     if (const auto* list = s.as<SeqStmt>()) {
       const size_t n = list->seq.size();
       if (n == 0) {
