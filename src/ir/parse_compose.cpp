@@ -202,6 +202,14 @@ Expr Converter::composed_call(const std::string& f, const Ast* a, Sequence& seq)
     const Ast* types = output_types(a);
     return graph::call(leaf(need(a, 0, "closure"), seq), args, {}, types ? types_of(types) : Array<Type>());
   }
+  // What the function is given first is a tuple there.
+  if (const Ast* first =
+          f == "make_closure" && a->items.size() + a->named.size() == 3 ? argument(a, 1, "args") : nullptr;
+      first && first->kind == ExprKind::tuple) {
+    Array<Expr> args{leaf(need(a, 0, "func"), seq)};
+    for (const Ast* x : first->items) args.push_back(leaf(x, seq));
+    return graph::call(get_op(f), args);
+  }
   const SpelledOp* spelled = find_spelling(f);
   const auto* typed =
       std::find_if(std::begin(kTyped), std::end(kTyped), [&](const Typed& t) { return t.op == f; });

@@ -264,16 +264,18 @@ bool AccessWalk::inside(const PrimExpr& index, const PrimExpr& extent, ProofKind
   return false;
 }
 
-/// An assertion under the conditions, definitions and loops inside of the statement.
+/// An assertion under the conditions, definitions and loops inside of the statement, of whose line it is:
+/// what it reads is looked at, too.
 void AccessWalk::check(const PrimExpr& condition, const std::string& message) {
-  Stmt s = make<AssertStmt>(condition, message);
+  const Origin origin = at_ ? at_->origin : Origin();
+  Stmt s = with_origin(make<AssertStmt>(condition, message), origin);
   for (size_t k = path_.size(); k-- > 0;) {
     const Step& step = path_[k];
     if (step.condition) {
-      s = make<IfThenElse>(step.condition, s, Stmt());
+      s = with_origin(make<IfThenElse>(step.condition, s, Stmt()), origin);
     } else if (step.value) {
       const VarRef v = var(step.var->name, step.var->dtype);
-      s = make<LetStmt>(v, step.value, substitute(s, {{step.var.get(), v}}));
+      s = with_origin(make<LetStmt>(v, step.value, substitute(s, {{step.var.get(), v}})), origin);
     } else {
       const VarRef v = var(step.var->name, step.var->dtype);
       s = for_(v, step.range->min, step.range->extent, substitute(s, {{step.var.get(), v}}));

@@ -110,7 +110,7 @@ const Spelling kGraph[] = {
      "z = R.nn.group_norm(w, g, g, num_groups=2, channel_axis=1)"},
     {"ClosureWithATupleOfArguments",
      "f = R.make_closure(cls.main, (x,))\nz = R.invoke_pure_closure(f, (y,), sinfo_args=R.Object)",
-     "f = R.make_closure(cls.main, (x,))\nz = f(y, sinfo_args=R.Object)"},
+     "f = R.make_closure(cls.main, x)\nz = f(y, sinfo_args=R.Object)"},
     {"BatchNormWithWhatItKeeps",
      "g = R.ones((6,), \"float32\")\nt = R.nn.batch_norm(x, g, g, g, g, axis=1, momentum=0.1)\nz = t[0]",
      "g = R.ones((6,), \"float32\")\ny1 = R.nn.batch_norm(x, g, g, g, g, axis=1)\nt = (y1, g, g)\nz = t[0]"},

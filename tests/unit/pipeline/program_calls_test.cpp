@@ -45,6 +45,19 @@ TEST(AccessPointers, ReachPartsOfBuffers) {
     }
 }
 
+// An index is read to check another one: the check is of the line that makes the access.
+TEST(Accesses, IndicesInsideOfIndicesHaveALine) {
+  const std::string said = refusal(R"(@T.prim_func
+def main(A: T.Buffer((2, 1), "int64"), I: T.Buffer((2,), "int32"), B: T.Buffer((7,), "int64")):
+    for i in T.parallel(1):
+        with T.block("b"):
+            v = T.axis.spatial(4, T.max(T.min(2, 4 - 1), 0))
+            B[3 - v] = A[0, T.Cast("int64", I[v - i] + I[0])]
+)");
+  expect_starts(said, "T0337", "index 0 of buffer `I`");
+  EXPECT_NE(said.find(":6:"), said.npos) << said;
+}
+
 TEST(AccessPointers, AreProvedOrChecked) {
   const std::string params =
       R"(A: T.Buffer((8,), "float32"), N: T.Buffer((1,), "int64"), B: T.Buffer((8,), "float32"))";

@@ -42,6 +42,39 @@ TEST_F(Graph, ViewOfATensorOfUnknownRankIsRefused) {
             "T0811");
 }
 
+TEST_F(Graph, ClosuresOfATupleOfWhatTheyCapture) {
+  const IRModule m = module(R"(
+    @R.function
+    def sum(a: R.Tensor((3,), "float32"), x: R.Tensor((3,), "float32")) -> R.Tensor((3,), "float32"):
+        return R.add(a, x)
+    @R.function
+    def twice(x: R.Tensor((3,), "float32")) -> R.Tensor((3,), "float32"):
+        return R.add(x, x)
+    @R.function
+    def main(x: R.Tensor((3,), "float32")):
+        f = R.make_closure(cls.sum, (x,))
+        y = R.invoke_closure(f, (x,), sinfo_args=R.Tensor((3,), "float32"))
+        g = R.make_closure(cls.twice, ())
+        z = R.invoke_pure_closure(g, (y,), sinfo_args=R.Tensor((3,), "float32"))
+        return z
+)");
+  const std::vector<NDArray> got = expect_vm_agrees(m, {vector({1, 2, 3})});
+  ASSERT_EQ(got.size(), 1u);
+  for (int64_t k = 0; k < 3; ++k) EXPECT_EQ(got[0].element(k), 4 * (k + 1));
+  EXPECT_EQ(compile_error(R"(
+    @R.function
+    def twice(x: R.Tensor((3,), "float32")) -> R.Tensor((3,), "float32"):
+        return R.add(x, x)
+    @R.function
+    def main(x: R.Tensor((3,), "float32")):
+        g = R.make_closure(cls.twice, (x, x))
+        z = R.invoke_pure_closure(g, (x,), sinfo_args=R.Tensor((3,), "float32"))
+        return z
+)")
+                .substr(0, 5),
+            "T0325");
+}
+
 // A match_cast that says no element type is one of the value's.
 TEST_F(Graph, MatchCastKeepsTheElementType) {
   expect_value(R"(

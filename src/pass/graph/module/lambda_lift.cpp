@@ -9,11 +9,14 @@
 // are the tuple that a closure without parameters gives: they are lifted together, over what any of them
 // uses, and call each other directly. A constructor that is used as a value becomes a function.
 // Needs: types. Keeps: values, types, order of effects.
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <map>
 #include <optional>
 #include <set>
 
+#include "ir/origin.h"
 #include "ir/symbols.h"
 #include "op/body_rewriter.h"
 #include "op/unify.h"
@@ -162,6 +165,13 @@ class Lifter : public BodyRewriter {
         Array<Expr> args;
         for (size_t i = 1; i < made->args.size(); ++i) args.push_back(made->args[i]);
         for (const Expr& a : c->args) args.push_back(a);
+        const auto* g = made->args[0].as<GlobalVar>();
+        if (const auto f = g ? module_.find(g->name).cast<Function>() : Ref<Function>();
+            f && f->params.size() != args.size())
+          fail("T0325",
+               fmt::format("`{}` takes {} arguments and is given {}, {} of them by its closure", g->name,
+                           f->params.size(), args.size(), made->args.size() - 1),
+               place(c->origin));
         return with_type(call(made->args[0], args, {}, c->type_args),
                          value->type ? value->type : var->declared, c->origin);
       }
