@@ -90,7 +90,7 @@ class CombineParallel : public BodyRewriter {
     std::vector<Step> steps = {};
   };
   /// Groups of one body by the operand that they share, in order.
-  struct Open {
+  struct BranchGroups {
     std::vector<Branches> all;
     std::unordered_map<const Object*, std::vector<size_t>> by_left;
   };
@@ -217,7 +217,7 @@ class CombineParallel : public BodyRewriter {
 
   /// Groups of one body; nested bodies have their own.
   void scan(const Expr& body) {
-    Open open;
+    BranchGroups groups;
     for (const Binding& binding : bindings_of(body)) {
       const Expr value = binding->value;
       const VarRef var = binding->var;
@@ -229,7 +229,7 @@ class CombineParallel : public BodyRewriter {
         scan(w->body);
       }
       if (binding.is<VarBindingNode>()) {
-        add(value, var, open);
+        add(value, var, groups);
         if (const Op* op = op_of(value))
           if (!op::definition(*op).contraction)
             for (const Expr& e : value.as<Call>()->args)
@@ -237,14 +237,14 @@ class CombineParallel : public BodyRewriter {
       }
       define(var);
     }
-    for (Branches& b : open.all) {
+    for (Branches& b : groups.all) {
       if (b.vars.size() < least_) continue;
       for (const VarRef& v : b.vars) member_[v.get()] = groups_.size();
       follow(b, groups_.size());
       groups_.push_back(std::move(b));
     }
   }
-  void add(const Expr& value, const VarRef& var, Open& open) {
+  void add(const Expr& value, const VarRef& var, BranchGroups& groups) {
     const Op* op = op_of(value);
     const Call* call = value.as<Call>();
     if (!op || call->args.size() != 2 || !call->args[0].is<Var>()) return;
@@ -269,14 +269,14 @@ class CombineParallel : public BodyRewriter {
         if (int64_t(i) != axis && (*shape)[i] != (*other)[i]) return false;
       return true;
     };
-    std::vector<size_t>& same = open.by_left[call->args[0].get()];
-    const auto found = std::find_if(same.begin(), same.end(), [&](size_t k) { return fits(open.all[k]); });
-    const size_t which = found == same.end() ? open.all.size() : *found;
+    std::vector<size_t>& same = groups.by_left[call->args[0].get()];
+    const auto found = std::find_if(same.begin(), same.end(), [&](size_t k) { return fits(groups.all[k]); });
+    const size_t which = found == same.end() ? groups.all.size() : *found;
     if (found == same.end()) {
       same.push_back(which);
-      open.all.push_back(Branches{call->args[0], {}, *call, *join, {}, {}, {}, {}, 0, places_.size()});
+      groups.all.push_back(Branches{call->args[0], {}, *call, *join, {}, {}, {}, {}, 0, places_.size()});
     }
-    Branches* it = &open.all[which];
+    Branches* it = &groups.all[which];
     it->vars.push_back(var);
     it->right[var.get()] = call->args[1];
     it->begin[var.get()] = it->end;

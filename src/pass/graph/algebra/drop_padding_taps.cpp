@@ -48,23 +48,24 @@ Taps taps_of(int64_t size, int64_t results, int64_t taps, int64_t stride, int64_
   return {first, last, before - first * dilation, after - (taps - last) * dilation};
 }
 
-/// Up to `most` elements along an axis, these kernel elements are all that meet data.
-struct Few {
+/// Up to `most` elements of a map along an axis, these kernel elements are all that meet data.
+struct TapsOfSmallMaps {
   int64_t most = 0;
   Taps taps;
 };
-/// Maps of fewer elements are not worth a second convolution: such kernels reach beyond no map that models
-/// have.
+/// A second convolution for small maps is worth it from this size on: kernels that reach beyond smaller ones
+/// only reach beyond no map that models have.
 constexpr int64_t kWorthAsking = 8;
 
 /// What a size of 1 needs, and up to which size that is enough; null when that is seldom, or all of them.
-std::optional<Few> few_of(int64_t taps, int64_t stride, int64_t dilation, int64_t before, int64_t after) {
+std::optional<TapsOfSmallMaps> taps_of_small_maps(int64_t taps, int64_t stride, int64_t dilation,
+                                                  int64_t before, int64_t after) {
   const auto at = [&](int64_t size) {
     const int64_t results = (size + before + after - (taps - 1) * dilation - 1) / stride + 1;
     return taps_of(size, results, taps, stride, dilation, before, after);
   };
   if (before + after < (taps - 1) * dilation) return std::nullopt;  // a map of one element has no result
-  Few out{1, at(1)};
+  TapsOfSmallMaps out{1, at(1)};
   while (out.most < taps * dilation && at(out.most + 1) == out.taps) ++out.most;
   if (out.taps.last - out.taps.first == taps || out.most < kWorthAsking) return std::nullopt;
   return out;
@@ -93,7 +94,7 @@ class DropPaddingTaps : public BodyRewriter {
     if (data->size() != n + 2 || !plain(attrs, n)) return value;
     const auto strides = op::per_axis(attrs.strides, n, 1), dilation = op::per_axis(attrs.dilation, n, 1),
                padding = op::paddings(attrs.padding, n);
-    std::vector<Taps> taps, few;
+    std::vector<Taps> taps, of_small;
     Expr small;
     bool fewer = false;
     for (size_t i = 0; i < n; ++i) {
@@ -103,17 +104,18 @@ class DropPaddingTaps : public BodyRewriter {
         t = taps_of(*size, *results, kernel[i + 2], strides[i], dilation[i], padding[i], padding[n + i]);
       fewer = fewer || t.last - t.first < kernel[i + 2];
       taps.push_back(t);
-      few.push_back(t);
+      of_small.push_back(t);
       if (size) continue;
-      if (const auto f = few_of(kernel[i + 2], strides[i], dilation[i], padding[i], padding[n + i])) {
+      if (const auto f =
+              taps_of_small_maps(kernel[i + 2], strides[i], dilation[i], padding[i], padding[n + i])) {
         small = both(small, at_most((*data)[i + 2], f->most));
-        few.back() = f->taps;
+        of_small.back() = f->taps;
       }
     }
     if ((!fewer && !small) || !is_finite(weight->data)) return value;
     const auto plainly = [&] { return fewer ? with_taps(call, *op, taps, var) : value; };
     if (!small) return plainly();
-    const Expr yes = branch(with_taps(call, *op, few, var), var), no = branch(plainly(), var);
+    const Expr yes = branch(with_taps(call, *op, of_small, var), var), no = branch(plainly(), var);
     return with_type(make<If>(small, yes, no), var->declared);
   }
 

@@ -170,9 +170,9 @@ class Planner {
     use(result);
     return result;
   }
-  /// One way of a choice.
+  /// One branch of a choice (an If, a match): `f` walks it.
   template <class F>
-  Alias way(int choice, F f) {
+  Alias in_branch(int choice, F f) {
     const int outer = branch_;
     next_step();
     branch_ = branches_.add(choice, outer);
@@ -186,8 +186,8 @@ class Planner {
     if (const auto* n = value.as<If>()) {
       use(of(n->condition));
       const int choice = choices_++;
-      const Alias t = way(choice, [&] { return body(n->true_branch); });
-      const Alias f = way(choice, [&] { return body(n->false_branch); });
+      const Alias t = in_branch(choice, [&] { return body(n->true_branch); });
+      const Alias f = in_branch(choice, [&] { return body(n->false_branch); });
       return Alias::either(t, f);
     }
     if (const auto* n = value.as<Match>()) {
@@ -202,7 +202,7 @@ class Planner {
         Alias part;
         part.add(subject);
         for (const VarRef& v : vars) aliases_[v.get()] = part;
-        const Alias made = way(choice, [&] { return body(c->body); });
+        const Alias made = in_branch(choice, [&] { return body(c->body); });
         out = first ? made : Alias::either(out, made);
         first = false;
       }

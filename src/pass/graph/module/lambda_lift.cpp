@@ -36,7 +36,7 @@ void symbols_in(const ObjectRef& type, std::vector<tir::VarRef>& out) {
 }
 
 /// Variables and symbolic sizes that a function uses and does not define.
-struct Free {
+struct FreeVariables {
   std::vector<VarRef> vars;
   std::vector<tir::VarRef> symbols;
 };
@@ -44,7 +44,7 @@ struct Free {
 /// Adds to `out` what is not there yet. `known`: variables that need no value from outside; `is_outer`: a
 /// symbol belongs to a function around this one.
 void free_in(const Function& f, const std::vector<VarRef>& known,
-             FunctionRef<bool(const tir::VarRef&)> is_outer, Free& out) {
+             FunctionRef<bool(const tir::VarRef&)> is_outer, FreeVariables& out) {
   std::set<const Var*> bound, seen;
   for (const VarRef& v : known) bound.insert(v.get());
   for (const VarRef& v : out.vars) seen.insert(v.get());
@@ -233,7 +233,7 @@ class Lifter : public BodyRewriter {
 
   /// Functions of the module for closures that may call each other; what makes them closures again.
   std::vector<Expr> lifted(const std::vector<Closure>& closures) {
-    Free free;
+    FreeVariables free;
     std::vector<VarRef> known;
     for (const Closure& c : closures) known.push_back(c.var);
     std::vector<Expr> callees;
