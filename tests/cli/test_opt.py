@@ -221,6 +221,15 @@ def add({", ".join(f"{n}: T.int64" for n in names)}, A: T.Buffer(({size(3)},), "
         self.assertIn("z = add", json.loads(self.ok("opt", self.module, "--pass", "fuse_ops", "--explain", "--json"))["fusion"])
         self.assertNotIn("fusion of", self.ok("opt", self.module, "--pass", "fuse_ops"))
 
+    def test_explain_what_a_pass_says(self):
+        program = self.tmp / "product.tir"
+        program.write_text(MODULE.replace("(2, 3)", "(3, 3)").replace("R.add(x, y)", "R.matmul(x, y)"))
+        call = ["opt", program, "--pass", "infer_types", "--pass", "use_libraries", "--target", "llvm -libs=cblas", "--pass-option", "use_libraries.choose=always", "--explain"]
+        (said,) = json.loads(self.ok(*call, "--json"))["sentences"]
+        self.assertEqual(said["pass"], "use_libraries")
+        self.assertIn("`matmul.cblas`", said["what"])
+        self.assertIn(f"# use_libraries: {said['what']}", self.ok(*call))
+
     def test_relay_text(self):
         path = self.tmp / "net.txt"
         path.write_text('''#[version = "0.0.5"]
