@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "analysis/analyzer_impl.h"
+#include "base/time_limit.h"
 
 namespace tenon {
 
@@ -221,8 +222,14 @@ Analyzer::Scope Analyzer::assume(const PrimExpr& condition) {
   return Scope(this, mark);
 }
 
-PrimExpr Analyzer::simplify(const PrimExpr& e) { return impl_->simplify(e); }
-bool Analyzer::can_prove(const PrimExpr& condition) { return impl_->prove(condition, 6); }
+PrimExpr Analyzer::simplify(const PrimExpr& e) {
+  TimeLimit::check();
+  return impl_->simplify(e);
+}
+bool Analyzer::can_prove(const PrimExpr& condition) {
+  TimeLimit::check();
+  return impl_->prove(condition, 6);
+}
 
 bool Analyzer::can_prove_equal(const PrimExpr& a, const PrimExpr& b) {
   if (a.same_as(b)) return true;

@@ -11,6 +11,7 @@
 #include "base/clock.h"
 #include "base/function.h"
 #include "base/nearest.h"
+#include "base/time_limit.h"
 #include "capi/compiled.h"
 #include "capi/compiler_function.h"
 #include "capi/request_model.h"
@@ -178,6 +179,7 @@ AttrMap overrides_of(const Metadata& metadata) {
 
 AttrMap compile_function(const CompileRequest& r) {
   const auto start = std::chrono::steady_clock::now();
+  const TimeLimit limit(r.compile_timeout);  // reading the model takes part of it
   const EmitKind kind = find_emit_kind(r.emit);
   CompileOptions options = options_of<CompileSettings>(r);
   if (r.progress)

@@ -119,8 +119,7 @@ void add_compile(CLI::App& app, Console& console) {
   verb->add_option("--system-lib", options->system,
                    "obj or c that registers itself as system:NAME when linked in")
       ->type_name("NAME");
-  verb->add_option("--emit-option", options->emit_options, "how it is written, repeatable")
-      ->type_name("NAME=V");
+  verb->add_option("--emit-option", options->emit_options, "how it is written, repeatable")->type_name("K=V");
   verb->add_option("--stage", options->stage,
                    "tir, dot, svg or png of the module behind this pass (or: import)")
       ->type_name("PASS");

@@ -29,6 +29,9 @@ void add_compile_options(CLI::App& app, ModelOptions& o) {
          "--memory-limit", [&o](const std::string& text) { o.memory_limit = parse_bytes(text); },
          "most bytes for intermediate tensors and results, such as 64M")
       ->type_name("BYTES");
+  app.add_option("--compile-timeout", o.compile_timeout, "most seconds that compiling may take")
+      ->check(CLI::PositiveNumber.description(""))
+      ->type_name("SEC");
   app.add_option("--threads", o.threads, "threads to compile and run with (default: all cores)")
       ->check(CLI::Range(1, 1024).description(""))
       ->type_name("N");

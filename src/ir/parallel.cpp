@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "base/error.h"
+#include "base/time_limit.h"
 
 namespace tenon {
 namespace {
@@ -25,6 +26,7 @@ constexpr size_t kStack = size_t(512) << 20;
 struct Shared {
   FunctionRef<void(size_t)> f;
   size_t n;
+  TimeLimit::Thread caller = TimeLimit::of_this_thread();
   std::atomic<size_t> next{0};
   std::mutex lock;
   std::exception_ptr error;
@@ -70,7 +72,9 @@ void for_each_parallel(size_t n, int threads, FunctionRef<void(size_t)> f) {
     const int failed = pthread_create(
         &thread, &attributes,
         [](void* s) -> void* {
-          static_cast<Shared*>(s)->work(nullptr);
+          auto* shared = static_cast<Shared*>(s);
+          TimeLimit::take_over(shared->caller);
+          shared->work(nullptr);
           return nullptr;
         },
         &shared);

@@ -4,8 +4,12 @@
 #include <functional>
 
 #include "base/function_ref.h"
+#include "ir/tir.h"
 
 namespace tenon {
+
+/// A program and the nodes of a model that it comes from, in words.
+std::string words_of(const std::string& name, const tir::PrimFunc& program);
 
 /// Calls f(0) … f(n-1), each once, on up to `threads` threads with large stacks; the caller waits. When
 /// several fail, the error of the lowest index is thrown. What runs inside works on one thread.

@@ -14,6 +14,7 @@
 
 #include "base/nearest.h"
 #include "base/source_file.h"
+#include "base/time_limit.h"
 #include "ir/text.h"
 #include "ir/verify.h"
 
@@ -157,6 +158,8 @@ IRModule run_passes(IRModule module, std::span<const Pass> passes, PassContext& 
     const Pass& pass = *next;
     if (context.cancelled && context.cancelled())
       throw Error(ErrorKind::interrupted, "T1003", "compilation was cancelled");
+    const AtWork at([&] { return fmt::format("the pass `{}`", pass.name); });
+    TimeLimit::check();
     bool run = true;
     for (PassInstrument* i : context.instruments) run = i->should_run(pass, module) && run;
     if (!run) continue;

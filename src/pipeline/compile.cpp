@@ -12,6 +12,7 @@
 
 #include "analysis/program_target.h"
 #include "base/clock.h"
+#include "base/time_limit.h"
 #include "codegen/debug_source.h"
 #include "codegen/vm/vm_codegen.h"
 #include "ir/parallel.h"
@@ -114,6 +115,8 @@ class Steps : public PassInstrument {
     begin(name);
     if (context_.cancelled && context_.cancelled())
       throw Error(ErrorKind::interrupted, "T1003", "compilation was cancelled");
+    const AtWork at([&] { return fmt::format("the step `{}`", name); });
+    TimeLimit::check();
     const std::clock_t start = std::clock();
     f();
     context_.timings.push_back({name, 1e3 * double(std::clock() - start) / CLOCKS_PER_SEC, true});
@@ -252,6 +255,7 @@ Compiled compile(IRModule module, CompileOptions o) {
     o.target = to_json(best_for_host(targets));
   }
   const auto start = std::chrono::steady_clock::now();
+  const TimeLimit limit(o.compile_timeout);
   CHECK(module, "nothing to compile");
   const int threads = o.threads > 0 ? int(o.threads) : int(std::max(1u, std::thread::hardware_concurrency()));
   PassContext context = context_of(o);

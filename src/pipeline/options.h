@@ -40,6 +40,7 @@ struct PassSettings : ModelSettings {
 
 struct CompileSettings : PassSettings {
   int64_t threads = 0, memory_limit = 0;
+  double compile_timeout = 0;
   Map<std::string, int64_t> dim_bounds;
   std::string precision = "f32", dump;
   Array<std::string> print_after, overrides;
@@ -49,6 +50,7 @@ struct CompileSettings : PassSettings {
     PassSettings::fields(f);
     f.add("threads", &S::threads, "threads of the compiler; 0: available cores")
         .add("memory_limit", &S::memory_limit, "most bytes of intermediate tensors; 0: no limit")
+        .add("compile_timeout", &S::compile_timeout, "most seconds of a compilation; 0: no limit")
         .add("dim_bounds", &S::dim_bounds,
              "the most of symbolic dimensions, by name: memory is planned for it")
         .add("precision", &S::precision, "f32 (as the model says), bf16 or f16 for contractions")

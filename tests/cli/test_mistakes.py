@@ -121,6 +121,14 @@ def main(x: R.Tensor((4, 3), "float32"), w: R.Tensor((5, 2), "float32")) -> R.Te
         self.ok("run", self.tmp / "d64.so", "--memory-limit", "64M")
         self.ok("run", DIGITS, "--dim", "batch=64", "--memory-limit", "64M")
 
+    def test_a_compilation_ends_at_its_time_limit(self):
+        for verb, more in (("compile", ["-o", self.tmp / "late.so"]), ("run", []), ("bench", [])):
+            self.refused(4, verb, DIGITS, "--no-cache", "--compile-timeout", "1e-9", *more, words=["T1005", "longer than 1e-09 s", "node"])
+        self.assertFalse((self.tmp / "late.so").exists())
+        for wrong in ("0", "-1", "soon", "nan"):
+            self.refused(2, "compile", DIGITS, "--compile-timeout", wrong, words=["--compile-timeout"])
+        self.ok("compile", DIGITS, "--no-cache", "--compile-timeout", "1e5", "-o", self.tmp / "in_time.so")
+
     def test_errors_as_json(self):
         done = tenon("run", self.tmp / "absent.onnx", "--json")
         self.assertEqual(done.returncode, 5)

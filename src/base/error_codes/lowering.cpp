@@ -91,6 +91,11 @@ std::span<const ErrorCode> lowering_codes() {
       {"T1003", "the compilation was cancelled", "The caller asked for it.", ""},
       {"T1004", "a pass needs one that is disabled", "Passes that a pass needs run whenever it does.",
        "Disable both, or neither."},
+      {"T1005", "the compilation took too long",
+       "It was given so many seconds with --compile-timeout; the message says at which pass, program and "
+       "node "
+       "they were over.",
+       "Give it more, or compile with a lower level; what takes long is shown by --time-passes."},
       {"T1010", "a pass changed a result",
        "With --verify the module is run before and after each pass, and this one gives other values than its "
        "bound allows. This is a bug in Tenon.",

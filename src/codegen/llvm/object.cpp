@@ -14,6 +14,7 @@
 #include <ctime>
 
 #include "analysis/program_target.h"
+#include "base/time_limit.h"
 #include "codegen/calls.h"
 #include "codegen/llvm/emitter.h"
 #include "codegen/llvm/listing.h"
@@ -177,6 +178,9 @@ std::vector<PartResult> compile_parts(const std::vector<Kernel>& kernels, const 
   const std::vector<Part> parts = split(kernels, target);
   std::vector<PartResult> results(parts.size());
   for_each_parallel(parts.size(), threads, [&](size_t k) {
+    const Kernel& first = *parts[k].kernels.front();
+    const AtWork at([&] { return words_of(first.symbol, first.function); });
+    TimeLimit::check();
     with_deep_stack([&] { results[k] = compile_part(parts[k], opt_level, output, source); });
   });
   return results;

@@ -8,6 +8,7 @@
 #include <queue>
 
 #include "analysis/analyzer.h"
+#include "base/time_limit.h"
 #include "import/onnx/value_inputs.h"
 #include "op/infer.h"
 
@@ -416,6 +417,8 @@ void Importer::convert_node(proto::NodeProto& node, Scope& scope, const Env& env
   const bool as_six = domain.empty() && opset < kMinOpset && unchanged_in_six(node.op_type());
   const int64_t since = converter ? version_in(as_six ? kMinOpset : opset) : opset;
   NodeContext n(*this, node, scope, env, opset, since);
+  const AtWork at([&] { return "the import of " + n.where(); });
+  TimeLimit::check();
   bool poisoned = false, undefined = false, formed = false;
   for (const auto& name : node.input()) {
     if (name.empty()) continue;

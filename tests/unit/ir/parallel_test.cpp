@@ -6,6 +6,8 @@
 
 #include <atomic>
 
+#include "base/error.h"
+#include "base/time_limit.h"
 #include "ir/structural.h"
 #include "ir/text.h"
 #include "ir/tir.h"
@@ -62,6 +64,43 @@ TEST(ParallelPrograms, MapsLikeOneThread) {
   const IRModule several = module.map_prim(change);
   EXPECT_TRUE(structural_equal(one, several));
   EXPECT_EQ(print(one), print(several));
+}
+
+constexpr double kNoTime = 1e-9;  // seconds
+
+TEST(TimeLimit, EndsWithWhatIsAtWork) {
+  IRModule module = IRModule::create();
+  for (int i = 0; i < 2; ++i) {
+    tir::PrimFunc f = make<tir::PrimFuncNode>();
+    f.edit()->body = tir::seq({make<tir::Evaluate>(PrimExpr::int_imm(i, i64))});
+    f.edit()->attrs.set("tenon.source", Any(Array<std::string>{"m.onnx, node 'a'"}));
+    module.set("f" + std::to_string(i), f);
+  }
+  for (int threads : {1, 3}) {
+    const ParallelPrograms scope(threads);
+    const TimeLimit limit(kNoTime);
+    const AtWork at([] { return std::string("the pass `p`"); });
+    try {
+      module.map_prim([](const std::string&, const tir::PrimFunc&) { return ObjectRef(); });
+      FAIL();
+    } catch (const Error& e) {
+      EXPECT_EQ(e.code, "T1005");
+      EXPECT_EQ(e.kind, ErrorKind::limit);
+      EXPECT_NE(e.message.find("the pass `p`, the program `f0` of m.onnx, node 'a'"), std::string::npos)
+          << e.message;
+    }
+  }
+  TimeLimit::check();  // it ended with its scope
+}
+
+TEST(TimeLimit, OfTwoTheShorterHolds) {
+  const TimeLimit none(0), long_one(1e12);
+  TimeLimit::check();
+  {
+    const TimeLimit short_one(kNoTime), longer(1e6);
+    EXPECT_THROW(TimeLimit::check(), Error);
+  }
+  TimeLimit::check();
 }
 
 }  // namespace

@@ -213,6 +213,20 @@ TEST(Compile, CancelledBetweenPasses) {
   }
 }
 
+TEST(Compile, EndsAtItsTimeLimit) {
+  Model m;
+  auto x = m.param("x", {4});
+  CompileOptions options;
+  options.compile_timeout = 1e-9;
+  try {
+    compile(m.done(m.op("exp", {x})), options);
+    FAIL();
+  } catch (const Error& e) {
+    EXPECT_EQ(e.code, "T1005");
+    EXPECT_NE(e.message.find("the pass `"), std::string::npos) << e.message;
+  }
+}
+
 IRModule break_softly(IRModule module, PassContext&) {
   return module.map_graph([](const std::string&, const Ref<Function>& f) -> ObjectRef {
     BlockBuilder b = op::make_builder();
