@@ -30,7 +30,9 @@ void add_compile_options(CLI::App& app, ModelOptions& o) {
          "most bytes for intermediate tensors and results, such as 64M")
       ->type_name("BYTES");
   app.add_option("--compile-timeout", o.compile_timeout, "most seconds that compiling may take")
-      ->check(CLI::PositiveNumber.description(""))
+      ->check([](const std::string& text) {
+        return std::strtod(text.c_str(), nullptr) > 0 ? "" : text + " is no time";  // nor is NaN
+      })
       ->type_name("SEC");
   app.add_option("--threads", o.threads, "threads to compile and run with (default: all cores)")
       ->check(CLI::Range(1, 1024).description(""))
