@@ -308,6 +308,7 @@ def time_forms(path, form, artifact, others, seconds, row):
             row["untimed"] = last_words(err)
             return
         row["ms"].append([float(f"{t:.3g}") for t in json.loads(out.splitlines()[-1])])
+    row["timed"] = time.strftime("%Y-%m-%d %H:%M", time.gmtime())
 
 
 def results(tenon, artifact, folder, path, form, k, row):
@@ -374,7 +375,7 @@ def refresh(o, rows):
         if o.check and re.search(o.check, key):
             rows[key] = row = {n: old[n] for n in ("name", "family", "form", "made_s")}
             check(o.tenon, path, form, artifact, row)
-            row |= {"ms": old["ms"]} if "ms" in old and "problem" not in row else {}
+            row |= {n: old[n] for n in ("ms", "timed") if n in old and "problem" not in row}
             for stale in artifact.parent.glob(f"{key}.?.so"):
                 stale.unlink()
             yield key
@@ -430,6 +431,16 @@ def rows_of(o, name, one, kept):
             base = path
 
 
+def times_taken(timed):
+    """When the times were taken: those of the last day, and which are older."""
+    last = max((r.get("timed", "")[:10] for r in timed.values()), default="")
+    if not last:
+        return []
+    new = sorted(r["timed"] for r in timed.values() if r.get("timed", "").startswith(last))
+    old = sorted(k for k, r in timed.items() if not r.get("timed", "").startswith(last))
+    return [f"{len(new)} models were timed on {last} from {new[0][11:]} to {new[-1][11:]} UTC" + (", earlier: " + ", ".join(old) if old else "") + "."]
+
+
 def times_page(rows, names):
     """The part of docs/zoo.md about times."""
     timed = {k: r for k, r in rows.items() if r.get("ms") and "problem" not in r}
@@ -444,7 +455,8 @@ def times_page(rows, names):
              f"(geometric mean over models and sizes). {sum(p > ALLOWED_TIME for p in peer)} of {len(peer)} take more than {ALLOWED_TIME} times its time. One artifact for free sizes takes "
              f"{mean(free):.2f} times", f"what an artifact for the size takes; {sum(f > ALLOWED_FREE for f in free)} of {len(free)} take more than {ALLOWED_FREE}. Most models are small: "
              "below about 0.05 ms the cost of a call is in every figure.", "",
-             "A cell has the times over ONNX Runtime's at each size; behind a stroke, those of free sizes over an artifact for the size.", "",
+             "A cell has the times over ONNX Runtime's at each size; behind a stroke, those of free sizes over an artifact for the size.",
+             *times_taken(timed), "",
              "| architecture | ONNX Runtime, ms | " + " | ".join(TIMED) + " | compiling, s |", "|---" * (3 + len(TIMED)) + "|"]
     for n in names:
         cells, ms, seconds = [], "", []

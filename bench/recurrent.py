@@ -3,10 +3,12 @@
 """Recurrent layers against ONNX Runtime: one layer, for each kind, size, batch and number of steps.
 
     PYTHONPATH=build/release/python bench/recurrent.py --tenon build/release/bin/tenon [--only REGEX] [--seconds 1] [--docs FILE]
+                                                       [--artifacts FOLDER [--compile]]
 
 Each layer is compiled twice, for the number of steps and for any number. Runs of both artifacts and of ONNX Runtime
 alternate in one process on one thread; times are those of the thread, the best of all rounds, because other work on the
-machine only adds. Values are compared with ONNX Runtime's. --docs writes the table. Ends with 1 when a value differs or
+machine only adds. Values are compared with ONNX Runtime's. --docs writes the table. Artifacts are kept in a given folder
+and not made again: with --compile first, the machine can be idle when they are timed. Ends with 1 when a value differs or
 a ratio is above 1."""
 import argparse
 import pathlib
@@ -58,6 +60,9 @@ def model(kind, units, batch, steps, what):
 
 def compiled(tenon, proto, folder, name):
     """The artifact, and the processor time that it took."""
+    took = folder / f"{name}.seconds"
+    if took.exists():
+        return folder / f"{name}.so", float(took.read_text())
     onnx.save(proto, folder / f"{name}.onnx")
     before = resource.getrusage(resource.RUSAGE_CHILDREN)
     done = subprocess.run([tenon, "compile", folder / f"{name}.onnx", "-o", folder / f"{name}.so", "--threads", "1", "--no-cache"], capture_output=True, text=True,
@@ -65,7 +70,9 @@ def compiled(tenon, proto, folder, name):
     if done.returncode:
         sys.exit(f"{name}: {done.stderr.strip()}")
     after = resource.getrusage(resource.RUSAGE_CHILDREN)
-    return folder / f"{name}.so", after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime
+    seconds = after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime
+    took.write_text(f"{seconds:.3f}")
+    return folder / f"{name}.so", seconds
 
 
 def interleaved(runs, seconds):
@@ -83,14 +90,19 @@ def interleaved(runs, seconds):
     return [b * 1e3 for b in best]
 
 
-def measure(tenon, layer, seconds, folder):
+def artifacts(tenon, layer, folder):
+    """For the number of steps and for any number."""
     kind, units, batch, steps, what = layer
+    return [compiled(tenon, model(kind, units, batch, n, what), folder, name) for name, n in (("fixed", steps), ("free", "steps"))]
+
+
+def measure(tenon, layer, seconds, folder):
+    _, _, batch, steps, what = layer
     rng = np.random.default_rng(1)
     feed = {"x": rng.standard_normal((steps, batch, INPUTS)).astype(np.float32)}
     if what == "lengths":
         feed["lengths"] = np.linspace(steps, steps // 2, batch).astype(np.int32)
-    fixed, seconds_fixed = compiled(tenon, model(kind, units, batch, steps, what), folder, "fixed")
-    free, seconds_free = compiled(tenon, model(kind, units, batch, "steps", what), folder, "free")
+    (fixed, seconds_fixed), (free, seconds_free) = artifacts(tenon, layer, folder)
     options = onnxruntime.SessionOptions()
     options.intra_op_num_threads = options.inter_op_num_threads = 1
     peer = onnxruntime.InferenceSession(str(folder / "fixed.onnx"), options, providers=["CPUExecutionProvider"])
@@ -113,21 +125,31 @@ def main():
     parser.add_argument("--only", default="", help="layers whose name matches")
     parser.add_argument("--seconds", type=float, default=1, help="for each layer (default 1)")
     parser.add_argument("--docs", type=pathlib.Path, help="write the table into this file")
+    parser.add_argument("--artifacts", type=pathlib.Path, help="a folder that keeps them")
+    parser.add_argument("--compile", action="store_true", help="makes the artifacts, measures nothing")
     o = parser.parse_args()
     lines = ["| layer | units | batch | steps | ONNX Runtime | fixed | free | fixed / peer | free / peer | compiling fixed, free |", "|---|" + "---:|" * 9]
     ratios, over = [], False
-    print("\n".join(lines), flush=True)
+    if not o.compile:
+        print("\n".join(lines), flush=True)
     for layer in LAYERS:
         kind, units, batch, steps, what = layer
         if not re.search(o.only, f"{kind} {units} {batch} {steps} {what}"):
             continue
-        with tempfile.TemporaryDirectory() as folder:
-            (peer, fixed, free), a, b = measure(o.tenon, layer, o.seconds, pathlib.Path(folder))
+        with tempfile.TemporaryDirectory() as temporary:
+            folder = o.artifacts / "_".join(map(str, layer)) if o.artifacts else pathlib.Path(temporary)
+            folder.mkdir(parents=True, exist_ok=True)
+            if o.compile:
+                artifacts(o.tenon, layer, folder)
+                continue
+            (peer, fixed, free), a, b = measure(o.tenon, layer, o.seconds, folder)
         ratios.append((fixed / peer, free / peer))
         over |= max(ratios[-1]) > 1
         lines.append(f"| {kind}{', ' if what else ''}{what} | {units} | {batch} | {steps} | {peer:.3f} ms | {fixed:.3f} ms | {free:.3f} ms | {fixed / peer:.2f} | {free / peer:.2f} | "
                      f"{a:.2f} s, {b:.2f} s |")
         print(lines[-1], flush=True)
+    if o.compile:
+        return 0
     means = np.exp(np.mean(np.log(np.array(ratios)), axis=0))
     print(f"geometric mean: fixed {means[0]:.2f}, free {means[1]:.2f}; the largest: fixed {max(r[0] for r in ratios):.2f}, free {max(r[1] for r in ratios):.2f}")
     if o.docs:
