@@ -136,6 +136,7 @@ Type infer_operator(Inference& run, const Call& call, const Op& op) {
   InferContext ctx(run, *typed);
   if (!ctx.expect_kinds()) return {};
   const Type made = rule(ctx);
+  if (!run.within_memory) return made;
   // Behind an operand that no memory has, sizes may have wrapped.
   for (const Expr& a : typed->args)
     if (a && beyond_memory(a->type)) return ctx.error("an argument takes more than 2^62 bytes");

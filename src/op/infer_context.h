@@ -51,6 +51,8 @@ struct Inference {
   DiagnosticList problems;
   std::vector<SizeFact> facts;
   OpenTypes* open = nullptr;  ///< null: no type is open
+  /// A result that no memory has is a mistake. Importers have limits of their own.
+  bool within_memory = false;
 };
 
 /// Stands for the result of a rule or helper that noted a mistake: a null type, false, nothing.

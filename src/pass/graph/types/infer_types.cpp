@@ -85,6 +85,7 @@ class InferTypes : public SizeNaming {
   std::vector<Pattern> patterns(const Match& match, const Expr& value) override {
     op::Inference run;
     run.open = open_;
+    run.within_memory = true;
     Type t = op::infer_type(run, value);
     if (!t || op::is_incomplete(t)) t = object_type();
     std::vector<Pattern> out;
@@ -101,6 +102,7 @@ class InferTypes : public SizeNaming {
     if (is_leaf(given)) return given;
     op::Inference run;
     run.open = open_;
+    run.within_memory = true;
     Expr value = op::typed(run, given);
     for (const Diagnostic& d : run.problems.all()) problem(d, value->origin);
     if (!value->type) value.edit()->type = op::incomplete_type();
@@ -356,6 +358,7 @@ class ModuleInference {
     if (!result) {
       op::Inference run;
       run.open = open_;
+      run.within_memory = true;
       result = op::infer_type(run, result_of(out->body));
       for (const Diagnostic& d : run.problems.all()) add_problem(problems_, d, f->origin);
     }
