@@ -10,6 +10,7 @@
 // of the kernel there. Scales and zero points are constants; sums stay exact in 32 bits. Needs: types. Keeps:
 // values up to rounding: sums of integers are exact, and the scales are multiplied once.
 #include <algorithm>
+#include <cmath>
 
 #include "op/attrs_qnn.h"
 #include "op/body_rewriter.h"
@@ -44,6 +45,14 @@ bool one(const Expr& e) {
   return shape && std::all_of(shape->begin(), shape->end(), tir::is_one);
 }
 
+/// Sums of what an infinite scale made are infinities that may cancel: they are no sums of integers, scaled.
+bool known_to_be_infinite(const Expr& scale) {
+  const auto* c = scale.as<Constant>();
+  for (int64_t i = 0; c && i < c->data.size(); ++i)
+    if (!std::isfinite(c->data.element(i))) return true;
+  return false;
+}
+
 class FakeQuantizationToInteger : public BodyRewriter {
  public:
   explicit FakeQuantizationToInteger(std::unordered_map<const Var*, int> uses) : uses_(std::move(uses)) {}
@@ -69,7 +78,8 @@ class FakeQuantizationToInteger : public BodyRewriter {
     const auto& a = op::attrs_of<op::QuantizeAttrs>(*c);
     const auto* x = as_tensor(c->args[0]);
     Quantized out{c->args[0], c->args[1], c->args[2]};
-    if (a.block_size || !x || x->ndim < 0 || as_tensor(e)->dtype != f32) return std::nullopt;
+    if (a.block_size || !x || x->ndim < 0 || as_tensor(e)->dtype != f32 || known_to_be_infinite(out.scale))
+      return std::nullopt;
     out.scalar = one(out.scale) && one(out.zero);
     if (!out.scalar) out.axis = op::normal_axis(a.axis, x->ndim);
     return out;
