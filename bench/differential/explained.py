@@ -165,6 +165,15 @@ def strides_beyond_window(model, feed):
     return any(gaps(n) and attribute(n, "auto_pad", b"").startswith(b"SAME") for n in nodes_of(model, "ConvTranspose"))
 
 
+def windows_apart(model, feed):
+    """A pool whose padding is SAME leaves gaps between its windows."""
+    def gaps(node):
+        kernel = attribute(node, "kernel_shape")
+        reach = [(k - 1) * d + 1 for k, d in zip(kernel, attribute(node, "dilations") or [1] * len(kernel))]
+        return attribute(node, "auto_pad", b"").startswith(b"SAME") and any(s > r for s, r in zip(attribute(node, "strides") or [], reach))
+    return any(gaps(n) for n in nodes_of(model, "MaxPool", "AveragePool", "LpPool"))
+
+
 def window_numbers(model, feed):
     """How many windows fit along each axis of the images of a pool: rounded down, and rounded towards 0."""
     for node in nodes_of(model, "MaxPool", "AveragePool", "LpPool", "NhwcMaxPool", "QLinearAveragePool"):
@@ -383,7 +392,7 @@ EXPLAINED = [
     Explained(("GroupNormalization",), "accepted", "running Reshape node. Name:''", "the normalised batch has no elements; ONNX Runtime's reshape cannot tell one of its sizes", of_nothing("GroupNormalization")),
     Explained(("MaxPool", "AveragePool", "LpPool", "com.microsoft::NhwcMaxPool", "com.microsoft::QLinearAveragePool"), "refused", r"has shape \[\d+\] where \[-\d+\] is required", "the number of windows is below 0, as the standard rounds it; ONNX Runtime divides towards zero and gives an empty tensor", windows_below_none),
     Explained(("SoftmaxCrossEntropyLoss", "NegativeLogLikelihoodLoss"), "accepted", "running Reshape node. Name:''", "the loss of nothing; ONNX Runtime's reshape cannot tell one of its sizes", of_nothing("SoftmaxCrossEntropyLoss", "NegativeLogLikelihoodLoss")),
-    Explained(("Pad", "com.microsoft::Pad"), "accepted", "Pad reflect requires axis length >= 2", "reflections of one element are that element, as NumPy has them"),
+    Explained(("Pad", "com.microsoft::Pad"), "accepted", "Pad reflect(: (pre|post)-pad .* exceeds| requires axis length >= 2)", "reflections beyond the axis go on back and forth, those of one element are that element, as NumPy has them"),
     Explained(("LpPool", "MaxPool", "AveragePool"), "differs", r"wanted \w+\[", "padding VALID gives the same size with ceil_mode and without, as the standard's formulas say", valid_with_ceiling),
     Explained(("LpPool", "MaxPool", "AveragePool", "Conv", "ConvTranspose", "com.microsoft::FusedConv"), "differs", r"wanted \w+\[", "padding SAME gives the size divided by the stride; ONNX Runtime leaves dilations out when it pads", same_with_dilations),
     Explained(("com.microsoft::QLinearSoftmax",), "differs", r"is np.u?int8\((255|127)\), wanted np.u?int8\((0|-128)\)", "a share of 1 is 256 steps, which saturate; ONNX Runtime lets them wrap"),
@@ -417,13 +426,16 @@ EXPLAINED = [
     Explained(("Scan",), "accepted", "OrtValueTensorSlicer|ort_value_tensor_slicer", "a scan over nothing has no iteration; neither reference knows the sizes of its results", scans_nothing),
     Explained(("com.microsoft::QLinearGlobalAveragePool",), "differs", "np.u?int8", "halfway between two numbers the even one is taken; ONNX Runtime multiplies by a rounded share", mean_between),
     Explained(("Attention",), "accepted", "attention_(parameters|helper).h", "no keys give zeros, no queries nothing; ONNX Runtime takes no tensors without elements", of_nothing("Attention")),
-    Explained(REDUCTIONS, "differs", r"\w+\[[^\]]*\b1\b[^\]]*\], wanted \w+\[[^\]]*\b0\b",
-              "a reduced axis has size 1; ONNX Runtime keeps some axes of a tensor of nothing",
+    Explained(REDUCTIONS, "differs", r"\w+\[(\]|[^\]]*\b1\b[^\]]*\]), wanted \w+\[[^\]]*\b0\b",
+              "a reduced axis has size 1, or goes; ONNX Runtime keeps some axes of a tensor of nothing",
               of_nothing(*REDUCTIONS)),
     Explained(("Squeeze",), "differs", r"\w+\[[^\]]*\b1\b[^\]]*\], wanted \w+\[", "an empty list of axes removes none, as the reference evaluator has it; ONNX Runtime takes it for one left out", squeezes_no_axes),
     Explained(("Squeeze",), "accepted", "rank|Rank|axis|dimension", "an empty list of axes removes none; ONNX Runtime, which alone has what follows, removes all of size 1 and refuses what is left", squeezes_no_axes),
     Explained(("MaxRoiPool",), "accepted", "roi_pool.cc", "images without channels have results without elements", images_without_channels),
     Explained(("DynamicQuantizeLinear",), "differs", "np.u?int8|np.float32", "the standard's function makes an infinite scale or NaN of such a range, and a zero point of NaN, which is 0; the evaluator's own rule and ONNX Runtime's kernel clip NaN to 255, and ONNX Runtime leaves NaN out of the range", quantises_infinite_ranges),
+    Explained(("MaxPool",), "differs", r"from the reference evaluator .*\(-inf\), wanted np.float\d+\(nan\)", "the largest of nothing is -infinity; the evaluator gives NaN, and ONNX Runtime takes no image without elements", of_nothing("MaxPool")),
+    Explained(("MaxPool", "AveragePool", "LpPool"), "accepted", "padding values must be non-negative", "windows apart need no padding; ONNX Runtime computes a negative one for them", windows_apart),
+    Explained(("TfIdfVectorizer",), "accepted", "B > 0", "no rows give no rows", of_nothing("TfIdfVectorizer")),
     Explained(("com.microsoft::CDist",), "accepted", "wrong shape", "rows without elements lie at the distance 0; ONNX Runtime takes none", of_nothing("CDist")),
     Explained(("com.microsoft::DynamicQuantizeMatMul",), "differs", r"np.float32\(nan\)", "the range of data with NaN is NaN; ONNX Runtime leaves NaN out", quantises_nan),
     Explained(("MaxPool",), "differs", r"is np\.float\d+\(nan\)", "NaN goes through maxima (docs/numerics.md); the others keep what they compared it with", pools_nan),
