@@ -211,6 +211,11 @@ def cropped_away(model, feed):
     return any(empties(n) for n in nodes_of(model, "Pad"))
 
 
+def scans_backward(model, feed):
+    """A Scan takes an input or gives an output from its end on."""
+    return any(1 in (attribute(n, name) or []) for n in nodes_of(model, "Scan") for name in ("scan_input_directions", "scan_output_directions"))
+
+
 def scans_nothing(model, feed):
     """A Scan over inputs of length 0."""
     def nothing(node):
@@ -436,6 +441,10 @@ EXPLAINED = [
     Explained(("MaxPool",), "differs", r"from the reference evaluator .*\(-inf\), wanted np.float\d+\(nan\)", "the largest of nothing is -infinity; the evaluator gives NaN, and ONNX Runtime takes no image without elements", of_nothing("MaxPool")),
     Explained(("MaxPool", "AveragePool", "LpPool"), "accepted", "padding values must be non-negative", "windows apart need no padding; ONNX Runtime computes a negative one for them", windows_apart),
     Explained(("TfIdfVectorizer",), "accepted", "B > 0", "no rows give no rows", of_nothing("TfIdfVectorizer")),
+    Explained(("MaxPool", "AveragePool", "LpPool"), "refused", "T1101.*has no elements", "the number of windows is 0, as the standard rounds it; ONNX Runtime divides towards zero, and pads what it has", windows_of_none),
+    Explained(("Optional",), "differs", r"from the reference evaluator \(output \d+: (\w+)\[(.*)\], wanted \1\[1, \2\]\)", "the evaluator keeps what an optional holds in a list"),
+    Explained(("Scan",), "accepted", "Subgraph must have the shape set", "sizes of what a body gives need not be declared; the evaluator scans forward only", scans_backward),
+    Explained(("Loop",), "refused", "T2102.*collects values of unknown rank", "a limit: what a loop collects has a rank that import knows (docs/status.md)"),
     Explained(("com.microsoft::CDist",), "accepted", "wrong shape", "rows without elements lie at the distance 0; ONNX Runtime takes none", of_nothing("CDist")),
     Explained(("com.microsoft::DynamicQuantizeMatMul",), "differs", r"np.float32\(nan\)", "the range of data with NaN is NaN; ONNX Runtime leaves NaN out", quantises_nan),
     Explained(("MaxPool",), "differs", r"is np\.float\d+\(nan\)", "NaN goes through maxima (docs/numerics.md); the others keep what they compared it with", pools_nan),

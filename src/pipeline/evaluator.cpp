@@ -103,8 +103,11 @@ class Evaluator {
     PassContext context;
     context.target = target_;
     IRModule m = run_pass("infer_types", module, context);
+    // What kernels take for granted is checked, as in every compilation: a size may come from the data.
+    m = run_pass("check_types", std::move(m), context);
     m = run_pass("lambda_lift", std::move(m),
                  context);  // the VM calls closures through functions of the module
+    m = run_pass("check_sizes", std::move(m), context);
     m = run_pass("lower_to_call_tir", std::move(m), context);
     if (function != "main") {
       ObjectRef f = m.find(function);

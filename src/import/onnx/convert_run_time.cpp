@@ -35,7 +35,7 @@ Values reshape_at_run_time(N& n) {
     for (int64_t i = 0; i < count; ++i) copied.push_back(i < rank ? shape[size_t(i)] : PrimExpr(0));
     want = where(equal(want, 0), index_of(n, copied), want);
   }
-  const Expr open = less(want, 0);
+  const Expr open = equal(want, -1);  // other sizes below 0 end the run
   const Index rest = floor_div(product(have), product(where(open, numbers(n, count, 1), want)));
   return {n.reshape(x, sizes_of(where(open, rest, want), "size"))};
 }

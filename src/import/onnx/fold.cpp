@@ -389,8 +389,8 @@ struct Folder {
       return std::clamp<int64_t>(v < 0 ? (v < -r ? -1 : v + r) : v, step > 0 ? 0 : -1, step > 0 ? r : r - 1);
     };
     Dims picked;
-    const int64_t e = clamp(ends[0]);
-    for (int64_t i = clamp(starts[0]); step > 0 ? i < e : i > e;) {
+    const int64_t e = clamp(ends[0]), first = r > 0 ? std::max<int64_t>(clamp(starts[0]), 0) : e;
+    for (int64_t i = first; step > 0 ? i < e : i > e;) {
       picked.push_back(i);
       if (step > r || step < -r) break;
       i += step;

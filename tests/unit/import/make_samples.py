@@ -1482,6 +1482,14 @@ data = floats(3, 4)
 for given, name in (((1, 2, 3, 4), ""), ((), " of run time")):
     one("Slice", data, i64(-9, -2), i64(-9, -9), i64(0, 1), i64(-2, -1), constants=given, name="Slice backward from in front of an axis" + name,
         expected=[data[:1, 2::-1]])
+for start, step in ((-9, -1), (-5, -2)):
+    table, given = ints(2, 3), ints(2, 1)
+    runs(f"Slice of a table backward from {start} by {step}", [Node("Slice", ["t", "i", "e", "x", "s"], ["u"]), Node("Add", ["a", "u"], ["y"])], [("N", 1)],
+         expected([given + table[:, :1]], given), constants={"t": table, "i": i64(start), "e": i64(-9), "x": i64(1), "s": i64(step)})
+runs("Reshape to a negative size", Node("Reshape", ["a", "b"], ["y"]), [("N",), (2,)], (floats(6), i64(2, -1)), (floats(6), i64(-1, 6)), refused("T0501", floats(6), i64(3, -2)),
+     refused("T0401", floats(6), i64(-3, -2)))
+runs("DequantizeLinear by a zero point of the run", Node("DequantizeLinear", ["t", "s", "a"], ["y"], axis=-1), [(1,)], (np.array([3], np.uint8),), (np.array([200], np.uint8),),
+     constants={"t": np.array([7], np.uint8), "s": f32(0.5)}, opset=21)
 one("AveragePool", floats(1, 2, 2, 3), kernel_shape=[3, 2], dilations=[2, 2], strides=[2, 1], ceil_mode=1, name="AveragePool rounded up to no window",
     expected=[np.zeros((1, 2, 0, 1), np.float32)])
 

@@ -57,6 +57,16 @@ TEST(TabulateBytes, AnActivationThatJoinsItselfIsOneTable) {
   }
 }
 
+TEST(TabulateBytes, AZeroPointIsNoByteOfATensor) {
+  Network n;
+  const auto zero = n.m.param("zero", {1}, u8);
+  NDArray element = NDArray::empty({1}, u8), given = NDArray::empty({1}, u8);
+  *element.as_ptr<uint8_t>() = 7, *given.as_ptr<uint8_t>() = 3;
+  const Expr real = n.m.op("qnn.dequantize", {constant(element), op::scalar(0.5, f32), zero});
+  const Expr y = n.bytes(n.m.op("tanh", {real}), 0.03, 20);
+  EXPECT_EQ(tabulated(n.m.done(y), {given}), (Names{"qnn.dequantize", "tanh", "qnn.quantize"}));
+}
+
 TEST(TabulateBytes, AlsoOperatorsOfQuantisedTensorsAndOtherTypes) {
   Network n;
   const auto x = n.m.param("x", {1, 2, 8, 16}, u8);

@@ -8,6 +8,7 @@
 #include <limits>
 
 #include "pipeline/dimensions.h"
+#include "pipeline/evaluator.h"
 #include "pipeline/runner.h"
 #include "support.h"
 #include "tools/verify_passes.h"
@@ -224,6 +225,32 @@ TEST(Compile, EndsAtItsTimeLimit) {
   } catch (const Error& e) {
     EXPECT_EQ(e.code, "T1005");
     EXPECT_NE(e.message.find("the pass `"), std::string::npos) << e.message;
+  }
+}
+
+TEST(Evaluator, ChecksSizesThatTheDataTell) {
+  const IRModule m = parse_module(R"(
+@I.ir_module
+class Module:
+    @R.function
+    def main(x: R.Tensor((343,), "float64"), sizes: R.Tensor((1,), "int64")) -> R.Tensor((size,), "float64"):
+        shape: R.Shape(ndim=1) = R.tensor_to_shape(sizes)
+        known = R.match_cast(shape, R.Shape([size]))
+        y: R.Tensor((size,), "float64") = R.reshape(x, R.shape([size]))
+        return y
+)");
+  const Evaluate evaluate = make_evaluator();
+  const NDArray x = NDArray::zeros({343}, f64), sizes = NDArray::zeros({1}, i64);
+  for (const int64_t size : {343, 3, 1000}) {
+    *sizes.as_ptr<int64_t>() = size;
+    try {
+      const auto y = evaluate(m, "main", {x, sizes});
+      EXPECT_EQ(y.at(0).shape()[0], size);
+      EXPECT_EQ(size, 343);
+    } catch (const Error& e) {
+      EXPECT_EQ(e.code, "T0501");
+      EXPECT_NE(size, 343);
+    }
   }
 }
 

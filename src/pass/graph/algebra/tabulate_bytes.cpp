@@ -55,17 +55,27 @@ class TabulateBytes : public BodyRewriter {
     return op.pure && (kind == FusionKind::element_wise || kind == FusionKind::broadcast);
   }
 
+  /// Scales and zero points are of the whole tensor, or of its axis: no element follows from one of them.
+  static bool is_parameter(const Op& op, size_t argument) {
+    if (!op.name.starts_with("qnn.") || argument >= op.arguments.size()) return false;
+    const std::string& name = op.arguments[argument].name;
+    return name.ends_with("scale") || name.ends_with("zero_point");
+  }
+
   /// Null when the value follows from no bytes, or from several tensors, or is of another shape.
   std::optional<Chain> chain_of(const Expr& value) const {
     const Op* op = op_of(value);
     const auto* type = as_tensor(value);
     if (!op || !pointwise(*op) || !type || type->ndim < 1) return std::nullopt;
     Chain out;
-    for (const Expr& a : value.as<Call>()->args) {
+    const Array<Expr>& args = value.as<Call>()->args;
+    for (size_t i = 0; i < args.size(); ++i) {
+      const Expr a = args[i];
       if (const auto* c = a.as<Constant>()) {
         if (c->data.size() != 1 || c->data.ndim() > type->ndim) return std::nullopt;
         continue;
       }
+      if (is_parameter(*op, i)) return std::nullopt;
       const auto* v = a.as<Var>();
       const auto known = v ? chains_.find(v) : chains_.end();
       const Chain of = known != chains_.end() ? known->second : Chain{v && is_byte(a) ? a : Expr()};
