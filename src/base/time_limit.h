@@ -46,6 +46,8 @@ class TimeLimit {
  private:
   friend class AtWork;
   static void check_clock();
+  /// Of the thread, because a proof deep inside of an analysis asks for it, below signatures that are not
+  /// about compilations; for_each_parallel hands it on to its workers.
   static thread_local constinit Thread current_;
   std::chrono::steady_clock::time_point end_;
   double seconds_;
