@@ -433,6 +433,20 @@ TEST_F(Graph, CallsWithoutEndOnEveryWayAreRefused) {
             "T1109: `main` calls itself whatever it is given: the model never ends");
 }
 
+TEST_F(Graph, ChoicesInChoicesAreLookedAtOnce) {
+  constexpr int kDepth = 48;  // twice the work for each would not end
+  std::string text = R"(
+    @R.function
+    def main(x: R.Tensor((), "float32"), c: R.Tensor((), "bool")):
+)";
+  for (int d = 0; d < kDepth; ++d) text += std::string(size_t(8 + 4 * d), ' ') + "if c:\n";
+  text += std::string(size_t(8 + 4 * kDepth), ' ') + "y = R.add(x, x)\n";
+  for (int d = kDepth; d-- > 0;)
+    text += std::string(size_t(8 + 4 * d), ' ') + "else:\n" + std::string(size_t(12 + 4 * d), ' ') +
+            "y = R.negative(x)\n";
+  EXPECT_EQ(compile_error(text + "        return y\n"), "");
+}
+
 TEST_F(Graph, WhatKernelsTakeForGrantedIsCheckedBeforeThem) {
   // No guard stands in a kernel: sizes that do not fit end the run before it.
   const IRModule primitive = module(R"(

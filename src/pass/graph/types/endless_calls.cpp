@@ -16,11 +16,11 @@ using Calls = std::map<std::string, Origin>;
 
 Calls calls_for_sure(const Expr& body);
 
-/// What each of the ways calls.
+/// What each of the ways calls; each is looked at once, as choices stand in choices.
 Calls in_all(const std::vector<Expr>& ways) {
   Calls out = calls_for_sure(ways[0]);
-  for (const Expr& way : ways) {
-    const Calls other = calls_for_sure(way);
+  for (size_t i = 1; i < ways.size() && !out.empty(); ++i) {
+    const Calls other = calls_for_sure(ways[i]);
     std::erase_if(out, [&](const auto& call) { return !other.contains(call.first); });
   }
   return out;
