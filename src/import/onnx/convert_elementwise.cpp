@@ -52,18 +52,21 @@ const std::map<std::string, const char*>& unary_names() {
 }
 Values unary(N& n) { return {n.op(unary_names().at(n.op_type()), {n.in(0)})}; }
 
-const R u1("Abs", {1, 6, 13}, unary, {.operations = 1}), u2("Neg", {1, 6, 13}, unary, {.operations = 1}),
-    u3("Sign", {9, 13}, unary), u4("Floor", {1, 6, 13}, unary), u5("Ceil", {1, 6, 13}, unary),
-    u6("Round", {11, 22}, unary), u7("Exp", {1, 6, 13}, unary, {.operations = 2}),
-    u8("Log", {1, 6, 13}, unary, {.operations = 2}), u9("Sqrt", {1, 6, 13}, unary, {.operations = 1}),
-    u10("Reciprocal", {1, 6, 13}, unary, {.operations = 1}), u11("Sin", {7, 22}, unary),
+const R u1("Abs", {1, 6, 13}, unary, {.operations = 1, .as_in_six = true}),
+    u2("Neg", {1, 6, 13}, unary, {.operations = 1, .as_in_six = true}), u3("Sign", {9, 13}, unary),
+    u4("Floor", {1, 6, 13}, unary, {.as_in_six = true}), u5("Ceil", {1, 6, 13}, unary, {.as_in_six = true}),
+    u6("Round", {11, 22}, unary), u7("Exp", {1, 6, 13}, unary, {.operations = 2, .as_in_six = true}),
+    u8("Log", {1, 6, 13}, unary, {.operations = 2, .as_in_six = true}),
+    u9("Sqrt", {1, 6, 13}, unary, {.operations = 1, .as_in_six = true}),
+    u10("Reciprocal", {1, 6, 13}, unary, {.operations = 1, .as_in_six = true}), u11("Sin", {7, 22}, unary),
     u12("Cos", {7, 22}, unary), u13("Tan", {7, 22}, unary), u14("Asin", {7, 22}, unary),
     u15("Acos", {7, 22}, unary), u16("Atan", {7, 22}, unary), u17("Sinh", {9, 22}, unary),
-    u18("Cosh", {9, 22}, unary), u19("Tanh", {1, 6, 13}, unary, {.operations = 4}),
+    u18("Cosh", {9, 22}, unary), u19("Tanh", {1, 6, 13}, unary, {.operations = 4, .as_in_six = true}),
     u20("Asinh", {9, 22}, unary), u21("Acosh", {9, 22}, unary), u22("Atanh", {9, 22}, unary),
-    u23("Erf", {9, 13}, unary, {.operations = 4}), u24("Sigmoid", {1, 6, 13}, unary, {.operations = 4}),
-    u25("Not", {1}, unary), u26("BitwiseNot", {18}, unary), u27("IsNaN", {9, 13, 20}, unary),
-    u28("Relu", {1, 6, 13, 14}, unary, {.operations = 1}), u29("Softplus", {1, 22}, unary),
+    u23("Erf", {9, 13}, unary, {.operations = 4}),
+    u24("Sigmoid", {1, 6, 13}, unary, {.operations = 4, .as_in_six = true}), u25("Not", {1}, unary),
+    u26("BitwiseNot", {18}, unary), u27("IsNaN", {9, 13, 20}, unary),
+    u28("Relu", {1, 6, 13, 14}, unary, {.operations = 1, .as_in_six = true}), u29("Softplus", {1, 22}, unary),
     u30("Softsign", {1, 22}, unary), u31("HardSwish", {14, 22}, unary, {.operations = 5}),
     u32("Mish", {18, 22}, unary);
 
@@ -89,8 +92,9 @@ Values alpha_op(N& n) {
   const Row& r = rows.at(n.op_type());
   return {n.op(r.op, {n.in(0)}, make_attrs<AlphaAttrs>(n.attr_float("alpha", r.alpha)))};
 }
-const R a1("LeakyRelu", {1, 6, 16}, alpha_op, {.operations = 2}), a2("Elu", {1, 6, 22}, alpha_op),
-    a3("Celu", {12, 28}, alpha_op), a4("ThresholdedRelu", {10, 22}, alpha_op);
+const R a1("LeakyRelu", {1, 6, 16}, alpha_op, {.operations = 2, .as_in_six = true}),
+    a2("Elu", {1, 6, 22}, alpha_op, {.as_in_six = true}), a3("Celu", {12, 28}, alpha_op),
+    a4("ThresholdedRelu", {10, 22}, alpha_op);
 
 Values selu(N& n) {
   return {n.op("nn.selu", {n.in(0)},
@@ -141,9 +145,10 @@ Values shrink(N& n) {
   Expr inner = n.op("where", {n.op("less", {x, n.scalar(-lambd, t)}), below, n.scalar(0, t)});
   return {n.cast(n.op("where", {n.op("greater", {x, n.scalar(lambd, t)}), above, inner}), n.dtype(0))};
 }
-const R b1("Selu", {1, 6, 22}, selu), b2("HardSigmoid", {1, 6, 22}, hard_sigmoid, {.operations = 3}),
+const R b1("Selu", {1, 6, 22}, selu),
+    b2("HardSigmoid", {1, 6, 22}, hard_sigmoid, {.operations = 3, .as_in_six = true}),
     b3("Gelu", {20}, gelu, {.operations = 6}), b4("Swish", {24}, swish),
-    b5("PRelu", {1, 6, 7, 9, 16}, prelu, {.operations = 2}), b6("Shrink", {9}, shrink),
+    b5("PRelu", {1, 6, 7, 9, 16}, prelu, {.operations = 2, .as_in_six = true}), b6("Shrink", {9}, shrink),
     b7("SwiGLU", {28}, swiglu);
 
 Values clip(N& n) {
@@ -166,7 +171,7 @@ Values clip(N& n) {
   if (n.has(2)) x = n.op("minimum", {x, n.in(2)});
   return {x};
 }
-const R c1("Clip", {1, 6, 11, 12, 13}, clip, {.operations = 2});
+const R c1("Clip", {1, 6, 11, 12, 13}, clip, {.operations = 2, .as_in_six = true});
 
 // ---------------------------------------------------------------- two operands and more
 const std::map<std::string, const char*>& binary_names() {
@@ -214,14 +219,15 @@ Values binary(N& n) {
   if (n.inputs() != 2) n.malformed(fmt::format("{} takes 2 inputs, {} are given", n.op_type(), n.inputs()));
   return {n.binary(binary_names().at(n.op_type()), n.in(0), old_broadcast(n))};
 }
-const R d1("Add", {1, 6, 7, 13, 14}, binary, {.operations = 1}),
-    d2("Sub", {1, 6, 7, 13, 14}, binary, {.operations = 1}),
-    d3("Mul", {1, 6, 7, 13, 14}, binary, {.operations = 1}),
-    d4("Div", {1, 6, 7, 13, 14}, binary, {.operations = 1}), d5("Equal", {1, 7, 11, 13, 19}, binary),
-    d6("Less", {1, 7, 9, 13}, binary), d7("Greater", {1, 7, 9, 13}, binary),
-    d8("LessOrEqual", {12, 16}, binary), d9("GreaterOrEqual", {12, 16}, binary), d10("And", {1, 7}, binary),
-    d11("Or", {1, 7}, binary), d12("Xor", {1, 7}, binary), d13("BitwiseAnd", {18}, binary),
-    d14("BitwiseOr", {18}, binary), d15("BitwiseXor", {18}, binary);
+const R d1("Add", {1, 6, 7, 13, 14}, binary, {.operations = 1, .as_in_six = true}),
+    d2("Sub", {1, 6, 7, 13, 14}, binary, {.operations = 1, .as_in_six = true}),
+    d3("Mul", {1, 6, 7, 13, 14}, binary, {.operations = 1, .as_in_six = true}),
+    d4("Div", {1, 6, 7, 13, 14}, binary, {.operations = 1, .as_in_six = true}),
+    d5("Equal", {1, 7, 11, 13, 19}, binary), d6("Less", {1, 7, 9, 13}, binary),
+    d7("Greater", {1, 7, 9, 13}, binary), d8("LessOrEqual", {12, 16}, binary),
+    d9("GreaterOrEqual", {12, 16}, binary), d10("And", {1, 7}, binary), d11("Or", {1, 7}, binary),
+    d12("Xor", {1, 7}, binary), d13("BitwiseAnd", {18}, binary), d14("BitwiseOr", {18}, binary),
+    d15("BitwiseXor", {18}, binary);
 
 Values variadic(N& n) {
   Expr x = n.in(0);
@@ -231,10 +237,10 @@ Values variadic(N& n) {
     x = n.op("divide", {x, n.scalar(double(n.inputs()), n.dtype(0))});
   return {x};
 }
-const R e1("Sum", {1, 6, 8, 13}, variadic, {.operations = 1}),
-    e2("Mean", {1, 6, 8, 13}, variadic, {.operations = 1}),
-    e3("Max", {1, 6, 8, 12, 13}, variadic, {.operations = 1}),
-    e4("Min", {1, 6, 8, 12, 13}, variadic, {.operations = 1});
+const R e1("Sum", {1, 6, 8, 13}, variadic, {.operations = 1, .as_in_six = true}),
+    e2("Mean", {1, 6, 8, 13}, variadic, {.operations = 1, .as_in_six = true}),
+    e3("Max", {1, 6, 8, 12, 13}, variadic, {.operations = 1, .as_in_six = true}),
+    e4("Min", {1, 6, 8, 12, 13}, variadic, {.operations = 1, .as_in_six = true});
 
 Values pow(N& n) {
   Expr a = n.in(0), b = old_broadcast(n);

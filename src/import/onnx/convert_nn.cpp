@@ -415,8 +415,9 @@ Values mvn(N& n) {
   Expr deviation = n.op("sqrt", {n.op("mean", {n.op("square", {centred})}, a)});
   return {n.op("divide", {centred, n.op("add", {deviation, n.scalar(1e-9, n.dtype(0))})})};
 }
-const R m1("BatchNormalization", {1, 6, 7, 9, 14, 15}, batch_norm, {.operations = 2, .note = "inference"}),
-    m2("InstanceNormalization", {1, 6, 22}, instance_norm, {.operations = 8}),
+const R m1("BatchNormalization", {1, 6, 7, 9, 14, 15}, batch_norm,
+           {.operations = 2, .note = "inference", .as_in_six = true}),
+    m2("InstanceNormalization", {1, 6, 22}, instance_norm, {.operations = 8, .as_in_six = true}),
     m3("GroupNormalization", {18, 21}, group_norm),
     m4("LayerNormalization", {1, 17}, layer_norm, {.operations = 8}),
     m5("RMSNormalization", {23}, layer_norm), m6("LRN", {1, 13}, lrn, {.operations = 8}),
@@ -527,7 +528,7 @@ Values einsum(N& n) {
   broadcast_labels(n, equation, parts);
   return {n.op("einsum", {n.emit(tuple(parts))}, make_attrs<EinsumAttrs>(equation))};
 }
-const R g1("Gemm", {1, 6, 7, 9, 11, 13}, gemm), g2("MatMul", {1, 9, 13}, matmul),
+const R g1("Gemm", {1, 6, 7, 9, 11, 13}, gemm, {.as_in_six = true}), g2("MatMul", {1, 9, 13}, matmul),
     g3("Einsum", {12, 28}, einsum);
 
 /// Integers minus their zero point, as int32; per-row and per-column zero points are shaped by `axis`.
@@ -628,7 +629,7 @@ Values dropout(N& n) {
   }
   return out;
 }
-const R d1("Dropout", {1, 6, 7, 10, 12, 13, 22}, dropout, {.values = {2}});
+const R d1("Dropout", {1, 6, 7, 10, 12, 13, 22}, dropout, {.values = {2}, .as_in_six = true});
 
 }  // namespace
 }  // namespace tenon::onnx

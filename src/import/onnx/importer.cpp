@@ -41,40 +41,6 @@ void names_read(const proto::NodeProto& node, std::vector<const std::string*>& o
   }
 }
 
-/// Set 6 took the attribute 'consumed_inputs' off these operators, which says nothing of values, and gave
-/// some of them more types.
-bool unchanged_in_six(const std::string& op) {
-  static const std::set<std::string_view> operators{"Abs",
-                                                    "Add",
-                                                    "BatchNormalization",
-                                                    "Ceil",
-                                                    "Clip",
-                                                    "Div",
-                                                    "Dropout",
-                                                    "Elu",
-                                                    "Exp",
-                                                    "Floor",
-                                                    "Gemm",
-                                                    "HardSigmoid",
-                                                    "InstanceNormalization",
-                                                    "LeakyRelu",
-                                                    "Log",
-                                                    "Max",
-                                                    "Mean",
-                                                    "Min",
-                                                    "Mul",
-                                                    "Neg",
-                                                    "PRelu",
-                                                    "Reciprocal",
-                                                    "Relu",
-                                                    "Sigmoid",
-                                                    "Sqrt",
-                                                    "Sub",
-                                                    "Sum",
-                                                    "Tanh"};
-  return operators.count(op) > 0;
-}
-
 void expect_opset(int64_t set, const std::string& who, const std::string& where) {
   if (set < 1 || set > kMaxOpset)
     fail("T2008",
@@ -96,14 +62,13 @@ RegisterConverter::RegisterConverter(const char* name, std::vector<int64_t> sinc
     : RegisterConverter(name, std::move(since), fn, ConverterFacts{.note = note, .forms = forms}) {}
 RegisterConverter::RegisterConverter(const char* name, std::vector<int64_t> since, ConvertFn fn,
                                      ConverterFacts facts) {
-  table().emplace(name, Converter{std::move(since), fn, facts.note, facts.forms == Forms::any,
-                                  facts.operations, std::move(facts.values)});
+  table().emplace(name, Converter{std::move(since), fn, std::move(facts)});
 }
 const std::map<std::string, Converter, std::less<>>& converters() { return table(); }
 const Converter* find_converter(const std::string& domain, const std::string& name) {
   const auto it = table().find(is_onnx_domain(domain) ? name : domain + "::" + name);
   if (it != table().end()) return &it->second;
-  static const Converter custom{{}, convert_custom, ""};
+  static const Converter custom{{}, convert_custom, {}};
   return is_custom(domain, name) ? &custom : nullptr;
 }
 
@@ -414,7 +379,7 @@ void Importer::convert_node(proto::NodeProto& node, Scope& scope, const Env& env
       if (v <= set) last = v;
     return last;
   };
-  const bool as_six = domain.empty() && opset < kMinOpset && unchanged_in_six(node.op_type());
+  const bool as_six = converter && opset < kMinOpset && converter->facts.as_in_six;
   const int64_t since = converter ? version_in(as_six ? kMinOpset : opset) : opset;
   NodeContext n(*this, node, scope, env, opset, since);
   const AtWork at([&] { return "the import of " + n.where(); });
@@ -464,7 +429,7 @@ void Importer::convert_node(proto::NodeProto& node, Scope& scope, const Env& env
     if (!converter->since.empty() && opset < converter->since.front())
       n.malformed(fmt::format("{} does not exist in operator set {}; it came with {}", node.op_type(), opset,
                               converter->since.front()));
-    const FormRef moved = converter->forms ? nullptr : form_moved(n);
+    const FormRef moved = converter->facts.forms == Forms::any ? nullptr : form_moved(n);
     const bool asks_shape = node.op_type() == "Shape" || node.op_type() == "Size";  // which strings have, too
     if ((!formed || asks_shape) && domain.empty())
       if (auto folded = fold_node(n)) return set_outputs(&*folded);
@@ -773,7 +738,8 @@ IRModule import_onnx_bytes(std::string_view bytes, const std::string& name, cons
 std::vector<OnnxCoverage> onnx_coverage() {
   std::vector<OnnxCoverage> out;
   for (const auto& [name, c] : converters())
-    out.push_back({name, std::max(kMinOpset, c.since.empty() ? 1 : c.since.front()), kMaxOpset, c.note});
+    out.push_back(
+        {name, std::max(kMinOpset, c.since.empty() ? 1 : c.since.front()), kMaxOpset, c.facts.note});
   return out;
 }
 

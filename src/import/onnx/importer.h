@@ -211,14 +211,6 @@ class NodeContext {
 };
 
 using ConvertFn = Values (*)(NodeContext&);
-struct Converter {
-  std::vector<int64_t> since;
-  ConvertFn fn;
-  std::string note;
-  bool forms = false;
-  double operations = -1;
-  std::set<int> values = {};
-};
 /// Whether a converter looks at what its inputs are beyond tensors of numbers (NodeContext::form).
 enum class Forms { numbers, any };
 /// What is known of an operator beside its conversion.
@@ -227,6 +219,14 @@ struct ConverterFacts {
   std::set<int> values = {};  ///< positions of inputs that the converter reads as values: axes, sizes, pads
   const char* note = "";      ///< for lists of operators
   Forms forms = Forms::numbers;
+  /// Older sets mean what 6 does: it took away 'consumed_inputs', which says nothing of values, or added
+  /// types.
+  bool as_in_six = false;
+};
+struct Converter {
+  std::vector<int64_t> since;
+  ConvertFn fn;
+  ConverterFacts facts;
 };
 /// Registers the converter of an operator. `since`: opset versions in which the operator appeared or changed.
 struct RegisterConverter {

@@ -83,7 +83,7 @@ class Estimate {
     const std::string& op = n.op_type();
     if (!is_onnx_domain(n.domain())) return -1;
     const Converter* converter = find_converter(n.domain(), op);
-    const double operations = converter ? converter->operations : -1;  // for an element of the result
+    const double operations = converter ? converter->facts.operations : -1;  // for an element of the result
     const Shape* x = find(n, 0);
     const Shape* w = find(n, 1);
     Shape out;

@@ -95,7 +95,7 @@ std::set<std::string> only_inputs(const proto::GraphProto& g, const std::set<std
 
 bool reads_as_value(const std::string& domain, const std::string& op_type, int i) {
   const Converter* converter = find_converter(domain, op_type);
-  return converter && converter->values.count(i);
+  return converter && converter->facts.values.count(i);
 }
 
 std::set<std::string> value_inputs(const proto::ModelProto& model) {
