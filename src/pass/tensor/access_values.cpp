@@ -237,10 +237,23 @@ bool AccessWalk::proved(const PrimExpr& index, const PrimExpr& extent) {
   return !outer.same_as(index) && between(outer);
 }
 
+/// In every iteration of the loops around, or in the first of each, or in the last of each.
 bool AccessWalk::certainly_outside(const PrimExpr& index, const PrimExpr& extent) {
   if (!always_ || !path_.empty() || inside_.from_data(index) || inside_.from_data(extent)) return false;
-  return analyzer_.can_prove(lt(cast(i64, index), imm(0))) ||
-         analyzer_.can_prove(ge(cast(i64, index), cast(i64, extent)));
+  const auto outside = [&](const PrimExpr& i, const PrimExpr& size) {
+    return analyzer_.can_prove(lt(i, imm(0))) || analyzer_.can_prove(ge(i, size));
+  };
+  if (outside(cast(i64, index), cast(i64, extent))) return true;
+  PrimExpr first = cast(i64, substitute(index, values_)), last = first;
+  PrimExpr at_first = cast(i64, substitute(extent, values_)), at_last = at_first;
+  for (size_t k = loops_.size(); k-- > 0;) {
+    const For& n = *loops_[k];
+    const VarMap begin{{n.loop_var.get(), n.min}},
+        end{{n.loop_var.get(), n.min + n.extent - cast(n.extent.dtype(), imm(1))}};
+    first = substitute(first, begin), at_first = substitute(at_first, begin);
+    last = substitute(last, end), at_last = substitute(at_last, end);
+  }
+  return !loops_.empty() && (outside(first, at_first) || outside(last, at_last));
 }
 
 bool AccessWalk::inside(const PrimExpr& index, const PrimExpr& extent, ProofKind kind,

@@ -196,8 +196,10 @@ Stmt AccessWalk::loop(const Stmt& given, const For& n) {
   const bool runs = inside_.at_most(PrimExpr(1), n.extent);
   inside_.define(n.loop_var, range(n.min, n.extent));
   const bool always = std::exchange(always_, always_ && runs);
+  loops_.push_back(&n);
   Stmt body;
   assuming(inside_.runs(n.extent), n.body, [&] { body = stmt(n.body); });
+  loops_.pop_back();
   always_ = always;
   if (checks_.mark() > mark) {
     const Written& written = writes(n.body);

@@ -91,9 +91,10 @@ class AccessWalk {
   Analyzer analyzer_;
   Inside inside_;
   Checks checks_;
-  std::string place_;                  ///< of the function
-  const tir::StmtNode* at_ = nullptr;  ///< the innermost statement that knows where it was written
-  bool always_ = true;                 ///< the present statement runs whenever the program does
+  std::string place_;                   ///< of the function
+  const tir::StmtNode* at_ = nullptr;   ///< the innermost statement that knows where it was written
+  bool always_ = true;                  ///< the present statement runs whenever the program does
+  std::vector<const tir::For*> loops_;  ///< around the present statement
   std::vector<Step> path_;
   std::vector<std::unordered_set<const Object*>> seen_;  ///< values of the present statement, by condition
   tir::VarMap values_;                                   ///< of the iterators of blocks around
