@@ -117,11 +117,23 @@ class PlanCheck {
 
 }  // namespace
 
+namespace {
+/// Sums and products of numbers only: one that is no number yet has more than 64 bits.
+bool of_numbers(const PrimExpr& e) {
+  const auto both = [](const auto* n) { return of_numbers(n->a) && of_numbers(n->b); };
+  if (const auto* n = e.as<tir::Add>()) return both(n);
+  if (const auto* n = e.as<tir::Sub>()) return both(n);
+  if (const auto* n = e.as<tir::Mul>()) return both(n);
+  return e.is<tir::IntImm>();
+}
+}  // namespace
+
 bool beyond_memory(const Array<PrimExpr>& shape, DataType dtype) {
   __int128 bytes = std::max<int64_t>(1, dtype.is_void() ? 1 : dtype.bytes());
   bool nothing = false;
   for (const PrimExpr& d : shape) {
     const auto size = tir::as_int(d);
+    if (!size && of_numbers(d)) return true;
     if (!size) continue;
     if (*size < 0) return true;
     nothing = nothing || *size == 0;

@@ -39,6 +39,17 @@ def main(x: R.Tensor((4, 3), "float32"), w: R.Tensor((5, 2), "float32")) -> R.Te
         reported = json.loads(tenon("run", "-", "--json", stdin=text).stdout)
         self.assertEqual({d["code"] for d in reported["diagnostics"]}, {"T1101", "T1105"})
 
+    def test_sizes_that_overflow(self):
+        """Sizes that do not fit once a symbol has a value, by an option or by the inputs."""
+        text = '''
+@R.function
+def main(x: R.Tensor(("n",), "float32")):
+    n = T.int64()
+    return R.broadcast_to(R.const(1, "float32"), R.shape([n * 4611686018427387904, 8]))
+'''
+        for arguments in (["--dim", "n=2"], ["-i", "x=[1, 2]"]):
+            self.refused(3, "run", "-", *arguments, stdin=text, words=["T1101", "more than 64 bits", "--> <stdin>:5:"])
+
     def test_usage_errors(self):
         self.refused(2)
         self.refused(2, "jump")
