@@ -4,16 +4,21 @@
 usage: bench/reference_runs.py read|run FILE…   prints lines of JSON: [file, function, outcome], with "began" before what may end the process
 
 read: as `tenon opt` does, and once more what it printed: "equal", "refused: " and the error, or what is wrong with the second text.
-run: on random inputs. A function is called when each of its parameters is a tensor, a tuple of tensors or a shape whose symbolic sizes can be
-chosen; the outcome is "equal", "both refuse: …" (such as a size that does not fit; with both errors where their codes differ) or
+run: on random inputs. A function is called when each of its parameters is a tensor, a shape, a number or a tuple of these; symbolic and
+unknown sizes are chosen. The outcome is "equal", "both refuse: …" (such as a size that does not fit; with both errors where their codes differ) or
 what differs. `tenon` and NumPy must be importable."""
 import faulthandler
 import json
+import operator
+import os
 import re
 import signal
 import sys
 
 SIZES = (4, 3, 5, 2, 6, 7, 8)  # of symbolic sizes, in the order in which they are met
+UNKNOWN = (3, 4, 2, 5, 3, 2, 2, 2)  # of dimensions of which nothing is known
+COMBINED = {"tir.Add": operator.add, "tir.Sub": operator.sub, "tir.Mul": operator.mul, "tir.FloorDiv": operator.floordiv,
+            "tir.FloorMod": operator.mod, "tir.Div": operator.floordiv, "tir.Min": min, "tir.Max": max}
 LIMIT_S = 2  # of processor time, for one program or function
 RTOL, ATOL = 1e-4, 1e-4  # sums in another order
 HALF = 2e-2              # float16 and bfloat16
@@ -23,8 +28,12 @@ class NotCalled(Exception):
     """Why a function is not called."""
 
 
+SAID = os.fdopen(os.dup(1), "w")
+os.dup2(2, 1)  # what programs print is no outcome
+
+
 def say(path, function, outcome):
-    print(json.dumps([path, function, outcome]), flush=True)
+    print(json.dumps([path, function, outcome]), file=SAID, flush=True)
 
 
 def begin(path, function):
@@ -68,15 +77,16 @@ def run(paths):
     rng = np.random.default_rng(5)
 
     def size_of(d, sizes):
-        if isinstance(d, int):
-            return d
-        value = getattr(d, "value", None)
+        """Of a size: a symbol that was not met yet gets one."""
+        value = d if isinstance(d, int) else getattr(d, "value", None)
         if isinstance(value, int):
             return value
-        name = getattr(d, "name", None)
-        if name is None:
-            raise NotCalled("a size is an expression")
-        return sizes.setdefault(name, SIZES[len(sizes) % len(SIZES)])
+        if hasattr(d, "name"):
+            return sizes.setdefault(d.name, SIZES[len(sizes) % len(SIZES)])
+        combine = COMBINED.get(d._type_key)
+        if combine is None:
+            raise NotCalled(f"a size that is {d._type_key}")
+        return combine(size_of(d.a, sizes), size_of(d.b, sizes))
 
     def random(shape, dtype):
         if dtype == "bool":
@@ -88,15 +98,28 @@ def run(paths):
         raise NotCalled(f"no random values of {dtype}")
 
     def argument(t, sizes):
+        """What the compiled one is given: arrays, a shape as the array of its sizes, a number as one element."""
         kind = t._type_key
         if kind == "ir.TensorType":
             dims = getattr(t.shape, "values", None)
             if dims is None:
-                raise NotCalled("a parameter of unknown shape")
-            return random([size_of(d, sizes) for d in dims], str(t.dtype))
+                dims = UNKNOWN[:t.ndim] if t.ndim >= 0 else UNKNOWN[:2]
+            return random([size_of(d, sizes) for d in dims], "float32" if str(t.dtype) == "void" else str(t.dtype))
         if kind == "ir.TupleType":
             return tuple(argument(x, sizes) for x in t.items)
+        if kind == "ir.ShapeType":
+            dims = list(t.values) if t.known else UNKNOWN[:t.ndim] if t.ndim >= 0 else UNKNOWN[:2]
+            return np.array([size_of(d, sizes) for d in dims], "int64")
+        if kind == "ir.PrimType":
+            value = getattr(t, "value", None)
+            return random([], str(t.dtype)) if value is None else np.array(size_of(value, sizes), str(t.dtype))
         raise NotCalled(f"a parameter of type {kind.split('.')[-1]}")
+
+    def interpreted(t, value):
+        """An argument as the interpreter takes it: shapes are lists of sizes, numbers are numbers."""
+        if isinstance(value, tuple):
+            return tuple(map(interpreted, t.items, value))
+        return value.tolist() if t._type_key in ("ir.ShapeType", "ir.PrimType") else tenon.NDArray(value)
 
     def parts(args):
         """A tuple is given in parts."""
@@ -145,10 +168,8 @@ def run(paths):
             raise NotCalled("a program of it is a stub, which writes nothing")
         sizes = {}
         args = [argument(p.type, sizes) for p in f.params]
-        def tensors(x):
-            return tuple(map(tensors, x)) if isinstance(x, tuple) else tenon.NDArray(x) if isinstance(x, np.ndarray) else x
-
-        want, refused = outcome(lambda: tenon.get_global_func("ir.interpret")(module, [tensors(x) for x in args], name))
+        given = [interpreted(p.type, x) for p, x in zip(f.params, args)]
+        want, refused = outcome(lambda: tenon.get_global_func("ir.interpret")(module, given, name))
         entry = module if name == "main" else module.replace(functions={**dict(module.functions.items()), "main": f})
         got, wrong = outcome(lambda: tenon.compile(entry, threads=1)(*parts(args)))
         if refused and refused.code == "T0350" and "is registered" in str(refused):

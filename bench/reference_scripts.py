@@ -233,7 +233,7 @@ def main():
     parser.add_argument("tag")
     parser.add_argument("--tenon", required=True)
     parser.add_argument("--show", help="list the programs whose reason contains this")
-    parser.add_argument("--keep", type=pathlib.Path, help="a folder for the programs' texts")
+    parser.add_argument("--keep", type=pathlib.Path, help="a folder for the programs' texts and what their functions gave (runs.json)")
     parser.add_argument("--run", type=int, default=0, metavar="N", help="call graph functions of every N-th program, interpreted and compiled")
     parser.add_argument("--jobs", type=int, default=os.cpu_count())
     arguments = parser.parse_args()
@@ -251,6 +251,7 @@ def main():
         if arguments.run:
             right = [file for file, why, (_, _, wrong) in zip(files, results, programs) if not why and not wrong]
             runs = workers.ask("run", right[::arguments.run])
+            (folder / "runs.json").write_text("".join(json.dumps(run) + "\n" for run in runs))
     reasons = collections.Counter(reason_class(why) for why in results if why)
     good = sum(not why for why in results)
     apart = sum(of_dialect(why) for why in results)

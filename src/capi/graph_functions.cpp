@@ -11,6 +11,7 @@
 #include "ir/tir.h"
 #include "ir/walk.h"
 #include "op/build.h"
+#include "runtime/executable.h"
 
 namespace tenon {
 namespace {
@@ -165,14 +166,37 @@ Ref<graph::Function> make_function(const Array<graph::VarRef>& params,
                                Ref<graph::MemoryPlan>());
 }
 
-/// What a tensor program is given; an input of a graph function may be a tuple, too.
-std::vector<NDArray> tensors_of(const Array<ObjectRef>& inputs) {
+/// What a tensor program is given.
+std::vector<NDArray> tensors_of(const Array<Any>& inputs) {
   std::vector<NDArray> out;
-  for (const ObjectRef& input : inputs) out.push_back(Any(input).as<NDArray>());
+  for (const Any& input : inputs) out.push_back(input.as<NDArray>());
   return out;
 }
 
-Any interpreted(const ObjectRef& program, const Array<ObjectRef>& inputs, const std::string& name) {
+/// What a parameter of this type is given: other languages say a shape as a list of its sizes.
+Any value_of(const graph::Type& type, const Any& given) {
+  const auto list = given.try_as<Array<Any>>();
+  if (type.is<graph::ShapeType>() && list) {
+    auto shape = make<ShapeObj>();
+    for (const Any& size : *list) shape.edit()->dims.push_back(size.as<int64_t>());
+    return Any(shape);
+  }
+  const auto* tuple = type.as<graph::TupleType>();
+  if (!tuple || !list || list->size() != tuple->items.size()) return given;
+  Array<Any> items;
+  for (size_t i = 0; i < list->size(); ++i) items.push_back(value_of(tuple->items[i], (*list)[i]));
+  return items;
+}
+std::vector<Any> values_of(const graph::Function& f, const Array<Any>& inputs) {
+  std::vector<Any> out;
+  for (size_t i = 0; i < inputs.size(); ++i)
+    out.push_back(i < f.params.size() ? value_of(f.params[i]->type, inputs[i]) : inputs[i]);
+  return out;
+}
+
+Any interpreted(const ObjectRef& program, const Array<Any>& inputs, const std::string& name) {
+  for (size_t i = 0; i < inputs.size(); ++i)
+    if (inputs[i].is_none()) refuse("T0102", fmt::format("ir.interpret: item {} of `inputs` is None", i + 1));
   if (auto f = program.cast<tir::PrimFuncNode>()) {
     interpret_prim_func(f, tensors_of(inputs));
     return inputs;
@@ -184,9 +208,9 @@ Any interpreted(const ObjectRef& program, const Array<ObjectRef>& inputs, const 
     interpret_prim_func(f, tensors_of(inputs), module);
     return inputs;
   }
-  if (!module.find(name).is<graph::Function>())
-    throw Error(ErrorKind::usage, "T0102", "the module has no function `" + name + "`");
-  return interpret(module, name, {inputs.begin(), inputs.end()});
+  const auto* f = module.find(name).as<graph::Function>();
+  if (!f) throw Error(ErrorKind::usage, "T0102", "the module has no function `" + name + "`");
+  return interpret(module, name, values_of(*f, inputs));
 }
 
 const bool graph_functions_registered = [] {
@@ -209,10 +233,10 @@ const bool graph_functions_registered = [] {
   add_function(
       "tir.rename_all", {"func"}, [](const tir::PrimFunc& f) { return tir::rename_all(f); },
       "a copy whose variables are its own");
-  add_function("ir.interpret", {"module", "inputs", {"name", "main"}}, interpreted,
-               "runs a graph function (on tensors and tuples of them), or a tensor program (whose arguments "
-               "it fills), "
-               "by the interpreter");
+  add_function(
+      "ir.interpret", {"module", "inputs", {"name", "main"}}, interpreted,
+      "runs a graph function (on tensors, numbers, shapes as lists of sizes, and tuples of them), or "
+      "a tensor program (whose arguments it fills), by the interpreter");
   Methods<BuilderObj>()
       .make(
           {}, [] { return make<BuilderObj>(); }, "no bindings")

@@ -104,6 +104,20 @@ def main(x: R.Tensor((2,), "float32"), p: R.Tuple(R.Tensor((2,), "float32"), R.T
         with self.assertRaisesRegex(tenon.Error, "`inputs`"):
             tenon.get_global_func("ir.interpret")(module, [x, None])
 
+    def test_the_interpreter_takes_shapes_and_numbers(self):
+        module = tenon.parse("""
+@R.function
+def main(x: R.Tensor((2,), "float32"), p: R.Tuple(R.Shape(["n", "m"]), R.Prim("int64"))) -> R.Tensor(("n", "m"), "float32"):
+    n = T.int64()
+    m = T.int64()
+    return R.broadcast_to(x, R.shape([n, m]))
+""")
+        x = tenon.NDArray(array.array("f", [1, 2]))
+        out = tenon.get_global_func("ir.interpret")(module, [x, ((3, 2), 5)])
+        self.assertEqual(memoryview(out).tolist(), [[1, 2]] * 3)
+        with self.assertRaisesRegex(tenon.Error, "T0357.*a shape is needed"):
+            tenon.get_global_func("ir.interpret")(module, [x, (x, 5)])
+
     def test_what_is_no_array(self):
         for bad in [1, "x", object(), [1]]:
             with self.assertRaises(TypeError):
