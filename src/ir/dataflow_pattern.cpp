@@ -174,6 +174,7 @@ void check_pattern(const DFPattern& pattern) {
     if (own > kMaxNesting) refuse(fmt::format("it nests deeper than {}", kMaxNesting));
     if (has_missing_part(node)) refuse("a part of it is missing");
     if (const std::string why = mistake(node); !why.empty()) refuse(why);
+    if (const std::string why = contradiction(node.cast<DFPatternNode>()); !why.empty()) refuse(why);
     if (const auto* same = node.as<SameShapePattern>(); same && !parts.contains(same->other.get()))
       refuse("it compares the shape of what it does not hold");
     if (const auto* let = node.as<LetPattern>(); let && !parts_of(let->body).contains(let->var.get()))

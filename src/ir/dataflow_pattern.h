@@ -221,9 +221,12 @@ DFPattern is_call_packed(const std::string& name, const std::optional<Array<DFPa
 /// The patterns that this one is made of, in the order of its fields.
 std::vector<DFPattern> direct_parts(const DFPattern& pattern);
 /// Mistakes by which a pattern can match nothing (T1150): a missing part, more arguments than an operator
-/// takes, an attribute that it does not have, an item behind a tuple's end, the opposite of everything, a
-/// shape or variable of a part that the pattern does not hold.
+/// takes, an attribute that it does not have, an item behind a tuple's end, the opposite of everything, two
+/// things that no value is at once, a shape or variable of a part that the pattern does not hold.
 void check_pattern(const DFPattern& pattern);
+/// What a conjunction says of its value that no value has at once (two element types, two operators); empty:
+/// nothing.
+std::string contradiction(const DFPattern& pattern);
 
 // ---------------------------------------------------------------- matching
 /// What a body binds and who uses it.

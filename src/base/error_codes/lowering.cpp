@@ -162,7 +162,7 @@ std::span<const ErrorCode> lowering_codes() {
        "Put the call under a condition that ends the recursion."},
       {"T1150", "a pattern can match nothing",
        "A part of it is missing, an operator does not take so many arguments or has no such attribute, "
-       "or it is the opposite of everything.",
+       "it is the opposite of everything, or asks for two things that no value is at once.",
        "Correct the pattern; `tenon ops NAME` shows what the operator takes."},
       {"T1151", "matching a pattern takes too many steps", "Alternatives inside alternatives multiply.",
        "Write the pattern as several smaller ones."},

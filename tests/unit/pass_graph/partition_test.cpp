@@ -341,6 +341,26 @@ TEST_F(Patterns, WhatMatchesNothingIsRefused) {
   EXPECT_EQ(refused(make<TupleGetItemPattern>(make<TuplePattern>(), 1)), "T1150");
   EXPECT_EQ(refused(in_sequence(any(), unary("exp"), false, 1)), "T1150");
   EXPECT_EQ(code_of([] { is_op("nothing", {}); }), "T0222");
+  const auto both = [](const DFPattern& a, const DFPattern& b) { return make<AndPattern>(a, b); };
+  const auto sized = [&](Array<PrimExpr> dims) { return make<ShapePattern>(any(), dims); };
+  const DFPattern constant = make<ConstantPattern>(), variable = make<VarPattern>("", false);
+  const DFPattern f16s = make<DataTypePattern>(any(), f16);
+  for (const auto& [a, b] : std::vector<std::pair<DFPattern, DFPattern>>{
+           {f16s, make<DataTypePattern>(any(), f32)},
+           {make<TypePattern>(any(), graph::tensor_type({2, 3}, f32)), f16s},
+           {sized({2, 3}), sized({2, 4})},
+           {sized({2, 3}), sized({2})},
+           {constant, variable},
+           {constant, unary("exp")},
+           {unary("exp"), unary("tanh")},
+           {unary("exp"), make<TuplePattern>(Array<DFPattern>{any()})},
+           {f16s, make<NotPattern>(f16s)}}) {
+    EXPECT_EQ(refused(both(a, b)), "T1150");
+    EXPECT_EQ(refused(is_op("exp", {both(b, both(a, any()))})), "T1150");
+  }
+  for (const auto& p : {both(variable, unary("exp")), both(sized({2, 3}), sized({2, tir::var("n", i64)})),
+                        both(unary("exp"), make<OrPattern>(f16s, make<DataTypePattern>(any(), f32)))})
+    EXPECT_EQ(refused(p), "none");
   DFPattern deep = any();
   for (int i = 0; i < 100000; ++i) deep = make<NotPattern>(make<AndPattern>(deep, deep));
   EXPECT_EQ(refused(deep), "T1150");
