@@ -180,6 +180,10 @@ TEST_F(GraphJson, WhatIsLeftOutOrOfAnotherKindIsRefused) {
   json j = whole;
   j["nodes"][1]["inputs"] = json::array({json::array({2, 0, 0})});  // of a node behind it
   EXPECT_EQ(refusal(j), "T0616");
+  j = whole;
+  j["nodes"].back()["attrs"]["num_inputs"] = 7;
+  EXPECT_EQ(refusal(j), "T0616");
+  EXPECT_EQ(refusal("{\"arg_nodes\": [], " + whole.dump().substr(1)), "T0616");
 }
 
 TEST_F(GraphJson, OperatorsAndSizesMustFitTheCode) {

@@ -70,6 +70,10 @@ struct Parser {
     }
     for (const Json& in : member(j, where, "inputs", Json::list).items)
       out.inputs.push_back(value(graph, in, where + ", an input", graph.nodes.size()));
+    const Json* attrs = j.find("attrs");
+    const Json* said = attrs ? attrs->find("num_inputs") : nullptr;
+    if (said && (said->kind != Json::number || said->integer != int64_t(out.inputs.size())))
+      refuse(where + " has another number of inputs than its num_inputs says");
     if (out.kind == NodeKind::view && (outputs != 1 || out.inputs.empty()))
       refuse(where + " is a view of nothing");
     if (out.kind < NodeKind::operation && !out.inputs.empty())

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "runtime/libraries/graph/json.h"
 
+#include <algorithm>
 #include <charconv>
 
 #include "base/error.h"
@@ -54,6 +55,12 @@ class Reader {
     if (!take(c)) refuse(std::string("`") + c + "` is missing");
   }
 
+  void once(std::vector<std::string> keys) const {
+    std::sort(keys.begin(), keys.end());
+    const auto twice = std::adjacent_find(keys.begin(), keys.end());
+    if (twice != keys.end()) refuse_graph(path_, "`" + *twice + "` stands twice in one object");
+  }
+
   Json value(int depth) {
     space();
     if (++values_ > kMostValues) refuse("it has too many values");
@@ -72,6 +79,7 @@ class Reader {
           out.items.push_back(value(depth + 1));
         } while (take(','));
         need('}');
+        once(out.keys);
         return out;
       case '[':
         out.kind = Json::list;
