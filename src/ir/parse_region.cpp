@@ -24,12 +24,24 @@ class Regions {
   struct List {
     std::vector<Buffer> order;
     std::unordered_map<const BufferNode*, Array<Range>> regions;
+    /// Regions but those that lie in one of `without`.
     Array<BufferRegion> take(const List* without) const {
       Array<BufferRegion> out;
       for (const Buffer& b : order)
-        if (!without || !without->regions.count(b.get()))
+        if (!without || !without->holds(b, regions.at(b.get())))
           out.push_back(make<BufferRegionNode>(b, regions.at(b.get())));
       return out;
+    }
+    bool holds(const Buffer& b, const Array<Range>& region) const {
+      const auto own = regions.find(b.get());
+      if (own == regions.end()) return false;
+      for (size_t i = 0; i < region.size(); ++i) {
+        const Range &x = own->second[i], &y = region[i];
+        if (structural_equal(x, y)) continue;
+        const auto a = as_int(x->min), b0 = as_int(y->min), n = as_int(x->extent), m = as_int(y->extent);
+        if (!a || !b0 || !n || !m || *b0 < *a || *b0 + *m > *a + *n) return false;
+      }
+      return true;
     }
   };
   List reads, writes;

@@ -47,8 +47,40 @@ bool is_reduction(const Ref<Block>& b) {
     else if (v->kind != IterKind::spatial)
       return false;
   }
-  for (const BufferRegion& w : b->writes)
+  for (const BufferRegion& w : b->writes) {
     if (uses_any(w->region, reduce)) return false;
+    for (const BufferRegion& r : b->reads)
+      if (r->buffer.same_as(w->buffer) && !structural_equal(r->region, w->region)) return false;
+  }
+  return true;
+}
+
+bool reads_own_elements(const State& s, int32_t id, const std::vector<int32_t>& loops) {
+  const Ref<BlockRealize> r = s.realize(id);
+  VarMap values;
+  for (size_t i = 0; i < r->iter_values.size(); ++i)
+    values[r->block->iter_vars[i]->var.get()] = r->iter_values[i];
+  std::vector<std::unordered_set<const Var*>> within;
+  for (int32_t l : s.loops_between(id, s.parent(loops[0]))) within.push_back({s.loop(l)->loop_var.get()});
+  for (const BufferRegion& w : r->block->writes)
+    for (const BufferRegion& x : r->block->reads) {
+      if (!x->buffer.same_as(w->buffer)) continue;
+      std::unordered_set<const Var*> decided;
+      for (int32_t l : loops) decided.insert(s.loop(l)->loop_var.get());
+      std::vector<char> counts(w->region.size());
+      for (bool grows = true; grows;) {
+        grows = false;
+        for (size_t d = 0; d < counts.size(); ++d) {
+          const PrimExpr place = substitute(w->region[d]->min, values);
+          if (counts[d] || !uses_any(place, decided)) continue;
+          counts[d] = grows = true;
+          for (const auto& variable : within)
+            if (uses_any(place, variable)) decided.insert(variable.begin(), variable.end());
+        }
+      }
+      for (size_t d = 0; d < counts.size(); ++d)
+        if (counts[d] && !structural_equal(w->region[d], x->region[d])) return false;
+    }
   return true;
 }
 

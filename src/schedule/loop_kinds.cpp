@@ -77,7 +77,14 @@ void require_independent(State& s, int32_t loop_id, ForKind kind, bool across) {
                fmt::format("the block is neither complete nor a reduction, so loop '{}' cannot be {}",
                            v->name, what));
     std::vector<int32_t> loops = s.loops_between(b, s.parent(loop_id));
-    if (role == LoopRole::spatial && s.binding(b, loops).injective && writes_apart(s, r->block)) continue;
+    if (role == LoopRole::spatial && s.binding(b, loops).injective && writes_apart(s, r->block)) {
+      if (!step && !reads_own_elements(s, b, {loop_id}))
+        s.refuse("T0717", b,
+                 fmt::format("an iteration of loop '{}' reads elements that it writes in another one, so it "
+                             "cannot be {}",
+                             v->name, what));
+      continue;
+    }
     // Iterations that write the same elements are apart only when the buffer lives inside one iteration.
     for (const BufferRegion& w : r->block->writes) {
       bool is_private = !is_parameter(s, w->buffer);

@@ -313,11 +313,15 @@ static void reorder(State& s, const std::vector<int32_t>& order) {
   std::vector<int32_t> below = s.children(bottom);
   for (int32_t b : blocks) {
     Ref<Block> block = s.block(b);
+    bool step = false;  // of a scan whose loop lies outside
     for (const IterVar& iter : block->iter_vars)
-      if (iter->kind != IterKind::spatial && iter->kind != IterKind::reduce &&
-          !(iter->kind == IterKind::scan && steps_lie_outside(s, b, chain)))
+      if (iter->kind == IterKind::scan && steps_lie_outside(s, b, chain))
+        step = true;
+      else if (iter->kind != IterKind::spatial && iter->kind != IterKind::reduce)
         s.refuse("T0725", b, fmt::format("iterator '{}' runs in a fixed order", iter->var->name));
     if (is_complete(block)) continue;
+    if (!step && !reads_own_elements(s, b, chain))
+      s.refuse("T0725", b, "it reads elements that it writes in other iterations, so their order matters");
     if (!s.binding(b, s.loops_between(b, s.parent(chain[0]))).injective)
       s.refuse("T0725", b, "some of its reduction steps are repeated by these loops, so their order matters",
                "reorder before compute_at");

@@ -157,8 +157,13 @@ std::vector<PrimExpr> conjuncts(const PrimExpr& predicate);
 // ---------------------------------------------------------------- block kinds (blocks.cpp)
 /// All iterators spatial, no init, reads nothing it writes.
 bool is_complete(const Ref<tir::Block>& b);
-/// Spatial and reduction iterators, init, and writes indexed by spatial iterators only.
+/// Spatial and reduction iterators, init, and writes indexed by spatial iterators only; of what it writes it
+/// reads the same elements.
 bool is_reduction(const Ref<tir::Block>& b);
+/// What the block reads of memory that it writes lies where its own iteration of `loops` (around it,
+/// outermost first) writes, given that instances write apart: equal in all dimensions that the variables of
+/// these loops decide, or ones that stand beside them in a dimension.
+bool reads_own_elements(const State& s, int32_t id, const std::vector<int32_t>& loops);
 /// Different values of the spatial iterators write different elements (of each buffer written).
 bool writes_apart(const State& s, const Ref<tir::Block>& b);
 /// The block is a step of a scan that none of `loops` drives, and a step reads of what it writes only what

@@ -52,6 +52,25 @@ void refuse_loops(Refuser& refuse) {
                     "            vi, vk = T.axis.remap(\"SR\", [i, k])\n            D[vi] = A[vi, vk]\n"),
          "T0715", "neither complete nor a reduction",
          [](Schedule& s) { s.parallel(loop_around(s, "D", 0)); });
+  // A block that reads what it writes: of its own iteration, or of another one.
+  const auto adds = [](const std::string& read) { return two("C[vi, vj] = A[vi, vj] + " + read); };
+  for (const auto& [read, loop] : std::vector<std::pair<std::string, size_t>>{
+           {"C[vi, 0]", 1}, {"C[3 - vi, vj]", 0}, {"C[vi, 5 - vj]", 1}, {"C[vi // 2, vj]", 0}})
+    refuse(adds(read), "T0717", "reads elements that it writes in another one",
+           [loop](Schedule& s) { s.parallel(loop_around(s, "C", loop)); });
+  const auto swap = [](Schedule& s) { s.reorder({loop_around(s, "C", 1), loop_around(s, "C", 0)}); };
+  for (const char* read : {"C[T.max(vi - 1, 0), T.min(vj + 1, 5)]", "C[vi, 0]", "C[0, vj]"})
+    refuse(adds(read), "T0725", "reads elements that it writes in other iterations", swap);
+  Schedule swapped(adds("C[vi, vj]").function);
+  EXPECT_NO_THROW(swap(swapped));
+  refuse(sum_then("D[vi] = R[vi] + B[vi]", "R[vi] = R[3 - vi] + A[vi, vk]"), "T0725",
+         "reads elements that it writes in other iterations",
+         [](Schedule& s) { s.reorder({loop_around(s, "R", 1), loop_around(s, "R", 0)}); });
+  for (const auto& [read, loop] : std::vector<std::pair<std::string, size_t>>{
+           {"C[vi, 0]", 0}, {"C[3 - vi, vj]", 1}, {"C[vi, vj]", 0}, {"C[vi, vj]", 1}}) {
+    Schedule s(adds(read).function);
+    EXPECT_NO_THROW(s.parallel(loop_around(s, "C", loop))) << read;
+  }
   refuse(two(kPlain), "T0723", "it holds more than", [](Schedule& s) {
     s.compute_at(s.get_block("C"), loop_around(s, "D", 0));
     s.reorder({loop_around(s, "D", 1), loop_around(s, "D", 0)});
