@@ -163,7 +163,7 @@ class Workers:
     BATCH = 50
 
     def __init__(self, tenon, jobs):
-        self.jobs = jobs
+        self.jobs, self.record = jobs, None
         self.environment = dict(os.environ, PYTHONPATH=str(package_of(tenon)))
 
     def ask(self, do, files):
@@ -181,11 +181,15 @@ class Workers:
             lines = [json.loads(line) for line in run.stdout.splitlines() if line.startswith("[")]
             if run.returncode and not lines:
                 sys.exit(f"reference_scripts: the worker ends with {run.returncode}: {run.stderr.strip()[-500:]}")
+            done = len(said)
             said += [line for line in lines if line[2] != "began"]
             if run.returncode:
                 if lines[-1][2] == "began":
                     said.append([*lines[-1][:2], ended(run.returncode)])
                 batch = batch[:batch.index(lines[-1][0]) + 1]
+            if self.record:
+                self.record.write("".join(json.dumps(line) + "\n" for line in said[done:]))
+                self.record.flush()
             left = left[len(batch):]
         return said
 
@@ -250,8 +254,8 @@ def main():
         results = [judge(read[file], wrong) for file, (_, _, wrong) in zip(files, programs)]
         if arguments.run:
             right = [file for file, why, (_, _, wrong) in zip(files, results, programs) if not why and not wrong]
-            runs = workers.ask("run", right[::arguments.run])
-            (folder / "runs.json").write_text("".join(json.dumps(run) + "\n" for run in runs))
+            with open(folder / "runs.json", "w") as workers.record:
+                runs = workers.ask("run", right[::arguments.run])
     reasons = collections.Counter(reason_class(why) for why in results if why)
     good = sum(not why for why in results)
     apart = sum(of_dialect(why) for why in results)
