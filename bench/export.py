@@ -4,9 +4,10 @@
 
     bench/export.py OUT [NAME…]
 
-BERT-base (transformers, batch 1, sequence 128, hidden state and pooled output), networks of torchvision at 224×224
-(ViT-B/16, Swin-T, ResNet-18, MobileNetV3-L, EfficientNet-B0), a U-Net (Ronneberger et al. 2015, with padding and
-a quarter of its channels) at 256×256, and a small YOLO-like detector at 640×640.
+BERT-base (transformers, batch 1, sequence 128, hidden state and pooled output), networks of torchvision and timm at
+224×224 (Inception-v3 at 299, MobileViT at 256, DeepLabV3 at 256), a U-Net (Ronneberger et al. 2015, with padding and
+a quarter of its channels) at 256×256, a small YOLO-like detector at 640×640, a MiniLM-like encoder, GPT-2 over 128
+tokens, the encoder of wav2vec 2.0 over a second of sound, a temporal convolution network and two LSTM layers.
 This needs the packages of requirements-export.txt and nothing of the other environment. No weights are downloaded.
 Weights are normal with a standard deviation of 1/√inputs, so that attention is neither flat nor one-hot and every
 part of the network counts in the outputs."""
@@ -46,7 +47,7 @@ def bert_base():
             out = self.bert(input_ids=input_ids, attention_mask=attention_mask)
             return out.last_hidden_state, out.pooler_output
 
-    ids = torch.randint(0, 30522, (1, 128), generator=torch.Generator().manual_seed(1))
+    ids = tokens(30522)
     return Bert(), (ids, torch.ones((1, 128), dtype=torch.int64)), ["input_ids", "attention_mask"], ["last_hidden_state", "pooler_output"]
 
 
@@ -54,13 +55,131 @@ def image(size):
     return torch.rand((1, 3, size, size), generator=torch.Generator().manual_seed(1))
 
 
-def vision(name):
+def vision(name, size=224, **words):
     def made():
         import torchvision.models
 
-        return getattr(torchvision.models, name)(weights=None), (image(224),), ["image"], ["logits"]
+        return getattr(torchvision.models, name)(weights=None, **words), (image(size),), ["image"], ["logits"]
 
     return made
+
+
+def timm_vision(name, size=224):
+    def made():
+        import timm
+
+        return timm.create_model(name, exportable=True), (image(size),), ["image"], ["logits"]
+
+    return made
+
+
+def deeplab():
+    """The classes of every pixel, without the dictionary around them."""
+    from torchvision.models.segmentation import deeplabv3_mobilenet_v3_large
+
+    class Classes(torch.nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.network = deeplabv3_mobilenet_v3_large(weights=None, weights_backbone=None)
+
+        def forward(self, x):
+            return self.network(x)["out"]
+
+    return Classes(), (image(256),), ["image"], ["classes"]
+
+
+def tokens(words):
+    return torch.randint(0, words, (1, 128), generator=torch.Generator().manual_seed(1))
+
+
+def minilm():
+    """Six layers of 384: one sentence of 128 tokens."""
+    from transformers import BertConfig, BertModel
+
+    class Sentence(torch.nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.bert = BertModel(BertConfig(hidden_size=384, num_hidden_layers=6, num_attention_heads=12, intermediate_size=1536))
+
+        def forward(self, input_ids):
+            return self.bert(input_ids=input_ids).last_hidden_state
+
+    return Sentence(), (tokens(30522),), ["input_ids"], ["last_hidden_state"]
+
+
+def gpt2():
+    """The prompt's pass, without the words' scores (a product of 50257 columns would be a third of the time)."""
+    from transformers import GPT2Config, GPT2Model
+
+    class Prompt(torch.nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.gpt = GPT2Model(GPT2Config(use_cache=False, attn_implementation="eager"))
+
+        def forward(self, input_ids):
+            return self.gpt(input_ids=input_ids).last_hidden_state
+
+    return Prompt(), (tokens(30522),), ["input_ids"], ["last_hidden_state"]
+
+
+def wav2vec2():
+    from transformers import Wav2Vec2Config, Wav2Vec2Model
+
+    class Speech(torch.nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.speech = Wav2Vec2Model(Wav2Vec2Config(num_hidden_layers=6, attn_implementation="eager"))
+
+        def forward(self, sound):
+            return self.speech(sound).last_hidden_state
+
+    sound = torch.rand((1, 16000), generator=torch.Generator().manual_seed(1))
+    return Speech(), (sound,), ["sound"], ["last_hidden_state"]
+
+
+def tcn():
+    """Dilated causal convolutions over 512 steps (Bai et al. 2018)."""
+    from torch import nn
+
+    class Step(nn.Module):
+        def __init__(self, inputs, outputs, dilation):
+            super().__init__()
+            self.past = 2 * dilation
+            self.first, self.second = (nn.Conv1d(i, outputs, 3, dilation=dilation) for i in (inputs, outputs))
+            self.same = nn.Conv1d(inputs, outputs, 1) if inputs != outputs else nn.Identity()
+
+        def forward(self, x):
+            y = x
+            for conv in (self.first, self.second):
+                y = conv(nn.functional.pad(y, (self.past, 0))).relu()
+            return (y + self.same(x)).relu()
+
+    class Temporal(nn.Module):
+        def __init__(self, inputs=32, width=128, levels=8):
+            super().__init__()
+            self.steps = nn.Sequential(*(Step(width if i else inputs, width, 2**i) for i in range(levels)))
+            self.last = nn.Conv1d(width, 10, 1)
+
+        def forward(self, x):
+            return self.last(self.steps(x))
+
+    series = torch.rand((1, 32, 512), generator=torch.Generator().manual_seed(1))
+    return Temporal(), (series,), ["series"], ["classes"]
+
+
+def lstm():
+    from torch import nn
+
+    class Recurrent(nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.layers, self.last = nn.LSTM(128, 256, 2, batch_first=True), nn.Linear(256, 40)
+
+        def forward(self, x):
+            return self.last(self.layers(x)[0])
+
+    series = torch.rand((1, 100, 128), generator=torch.Generator().manual_seed(1))
+    return Recurrent(), (series,), ["series"], ["classes"]
 
 
 def unet():
@@ -162,7 +281,14 @@ def yolo():
 
 
 MODELS = {"bert_base": bert_base, "vit_b16": vision("vit_b_16"), "swin_t": vision("swin_t"), "resnet18": vision("resnet18"),
-          "mobilenet_v3": vision("mobilenet_v3_large"), "efficientnet_b0": vision("efficientnet_b0"), "unet": unet, "yolo": yolo}
+          "mobilenet_v3": vision("mobilenet_v3_large"), "efficientnet_b0": vision("efficientnet_b0"), "unet": unet, "yolo": yolo,
+          "shufflenet_v2": vision("shufflenet_v2_x1_0"), "densenet121_224": vision("densenet121"), "squeezenet1_1": vision("squeezenet1_1"),
+          "convnext_t": vision("convnext_tiny"), "regnet_y": vision("regnet_y_400mf"), "mnasnet": vision("mnasnet1_0"),
+          "googlenet": vision("googlenet", aux_logits=False, init_weights=False),
+          "inception_v3": vision("inception_v3", 299, aux_logits=False, init_weights=False), "resnext50": vision("resnext50_32x4d"),
+          "deit_tiny": timm_vision("deit_tiny_patch16_224"), "mobilevit_s": timm_vision("mobilevit_s", 256),
+          "ghostnet": timm_vision("ghostnet_100"), "efficientformer_l1": timm_vision("efficientformer_l1"), "mobilenet_v1": timm_vision("mobilenetv1_100"),
+          "deeplab_mobilenet": deeplab, "minilm": minilm, "gpt2": gpt2, "wav2vec2": wav2vec2, "tcn": tcn, "lstm": lstm}
 
 
 def main():
