@@ -57,6 +57,24 @@ TEST(TabulateBytes, AnActivationThatJoinsItselfIsOneTable) {
   }
 }
 
+TEST(TabulateBytes, NumbersOfTheActivationMayBeBytesAsWell) {
+  Network n;
+  const auto x = n.m.param("x", {1, 2, 8, 16}, u8);
+  auto number = [&](double scale, uint8_t q) {
+    NDArray element = NDArray::empty({}, u8);
+    *element.as_ptr<uint8_t>() = q;
+    return n.real(constant(element), scale, 0);
+  };
+  const Expr one = number(1 / 255.0, 255), half = number(0.5 / 255, 255);  // gelu as a quantiser leaves it
+  const Expr a = n.real(x, 0.02, 130);
+  const Expr root = n.m.op("divide", {a, op::scalar(1.4142135381698608, f32)});
+  const Expr e = n.real(n.bytes(n.m.op("erf", {root}), 0.0078, 128), 0.0078, 128);
+  const Expr sum = n.real(n.bytes(n.m.op("add", {e, one}), 0.0078, 0), 0.0078, 0);
+  const Expr share = n.real(n.bytes(n.m.op("multiply", {half, sum}), 0.0039, 0), 0.0039, 0);
+  const Expr y = n.bytes(n.m.op("multiply", {a, share}), 0.011, 15);
+  EXPECT_EQ(tabulated(n.m.done(y), {every_byte(u8)}), Names{"qnn.lookup"});
+}
+
 TEST(TabulateBytes, AZeroPointIsNoByteOfATensor) {
   Network n;
   const auto zero = n.m.param("zero", {1}, u8);

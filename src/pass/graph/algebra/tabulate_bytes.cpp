@@ -6,8 +6,9 @@
 //   after    lv2 = R.qnn.lookup(x, table=[…])
 //
 // A chain may go through several quantisations and join itself: x · sigmoid(x) is one table of x. Its other
-// operands are constants of one element. Needs: types, a target, PassContext::evaluate. Keeps: values; each
-// operator of a chain is computed for every byte, rounded as it stands.
+// operands are constants of one element, which a quantiser writes as bytes, too. Needs: types, a target,
+// PassContext::evaluate. Keeps: values; each operator of a chain is computed for every byte, rounded as it
+// stands.
 #include "analysis/region.h"
 #include "ir/lookup.h"
 #include "op/attrs_qnn.h"
@@ -62,8 +63,27 @@ class TabulateBytes : public BodyRewriter {
     return name.ends_with("scale") || name.ends_with("zero_point");
   }
 
+  static bool is_element(const Expr& e) {
+    const auto* c = e.as<Constant>();
+    return c && c->data.size() == 1;
+  }
+  /// The constant that an operand is, also one that a quantiser wrote as a byte and its scale; null for none.
+  Expr constant_of(const Expr& e) {
+    const auto* v = e.as<Var>();
+    if (!v) return e.is<Constant>() ? e : Expr();
+    const auto [known, first] = elements_.emplace(v, Expr());
+    if (!first) return known->second;
+    const Expr value = definition(e);
+    const Op* op = value ? op_of(value) : nullptr;
+    if (!op || !pointwise(*op)) return Expr();
+    const Call& call = *value.as<Call>();
+    if (!std::all_of(call.args.begin(), call.args.end(), is_element) || !op::can_lower(call)) return Expr();
+    std::unordered_map<const Object*, NDArray> nothing;
+    return elements_[v] = constant(results_of(value, nothing));
+  }
+
   /// Null when the value follows from no bytes, or from several tensors, or is of another shape.
-  std::optional<Chain> chain_of(const Expr& value) const {
+  std::optional<Chain> chain_of(const Expr& value) {
     const Op* op = op_of(value);
     const auto* type = as_tensor(value);
     if (!op || !pointwise(*op) || !type || type->ndim < 1) return std::nullopt;
@@ -71,8 +91,8 @@ class TabulateBytes : public BodyRewriter {
     const Array<Expr>& args = value.as<Call>()->args;
     for (size_t i = 0; i < args.size(); ++i) {
       const Expr a = args[i];
-      if (const auto* c = a.as<Constant>()) {
-        if (c->data.size() != 1 || c->data.ndim() > type->ndim) return std::nullopt;
+      if (const Expr held = constant_of(a)) {
+        if (!is_element(held) || held.as<Constant>()->data.ndim() > type->ndim) return std::nullopt;
         continue;
       }
       if (is_parameter(*op, i)) return std::nullopt;
@@ -98,11 +118,14 @@ class TabulateBytes : public BodyRewriter {
     shape.push_back(PrimExpr(tir::kByteValues));
     return shape;
   }
-  /// The call with other operands in the places of its variables.
-  static Expr with_args(const Expr& value, FunctionRef<Expr(const Expr&)> f) {
+  /// The call with other operands in the places of its variables, and constants as such.
+  Expr with_args(const Expr& value, FunctionRef<Expr(const Expr&)> f) {
     const Call& call = *value.as<Call>();
-    return op::op_call(op_of(value)->name,
-                       call.args.map([&](const Expr& a) { return a.is<Constant>() ? a : f(a); }), call.attrs);
+    return op::op_call(op_of(value)->name, call.args.map([&](const Expr& a) {
+      const Expr held = constant_of(a);
+      return held ? held : f(a);
+    }),
+                       call.attrs);
   }
 
   Expr lookup(const Expr& value, const Expr& source) {
@@ -136,6 +159,7 @@ class TabulateBytes : public BodyRewriter {
 
   PassContext& context_;
   std::unordered_map<const Var*, Chain> chains_;
+  std::unordered_map<const Var*, Expr> elements_;  ///< `constant_of` of variables
 };
 
 }  // namespace
