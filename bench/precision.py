@@ -3,7 +3,7 @@
 """Networks on bytes and 16-bit floats, interleaved with ONNX Runtime and OpenVINO at the same precision.
 
     bench/precision.py --tenon TENON --models build/bench/models [--threads N] [--rounds N] [--slot SECONDS] [--forms qdq bf16 --]
-                       [--keep FOLDER [--prepare]] [NAME…]
+                       [--keep FOLDER [--prepare]] [--without-amx] [NAME…]
 
 Of each float model NAME.onnx a QDQ model (static, per channel, from ONNX Runtime's quantiser), a dynamically quantised
 one and a float16 model are written beside it, once. Rows: f32; QDQ; dynamic; bf16 (Tenon: --precision bf16, OpenVINO:
@@ -13,7 +13,8 @@ the share is that of the arithmetic peak of the precision, measured between the 
 convolutions and products over Tenon's time.
 
 `--keep FOLDER` holds what one build of Tenon compiled, the inputs and the errors; `--prepare` makes that and times
-nothing, so that a later call with the same words only runs, on a machine that may be idle for a short while."""
+nothing, so that a later call with the same words only runs, on a machine that may be idle for a short while.
+`--without-amx` keeps the peers from matrix registers, which Tenon has no code for: all use the dot instructions."""
 import argparse
 import json
 import pathlib
@@ -29,6 +30,7 @@ from onnx import TensorProto, numpy_helper
 from bench import Contender, Failure, arrays, package_of
 from inputs import dims_arguments, inputs_of
 from peaks import Peaks
+from without_amx import refuse_matrix_registers
 
 DEFAULT = ["resnet50", "mobilenet_v2"]
 ROUNDS, SLOT_SECONDS, CALIBRATION_SAMPLES = 12, 0.3, 2
@@ -202,8 +204,11 @@ def main():
     parser.add_argument("--forms", nargs="+", choices=FORMS, default=DEFAULT_FORMS)
     parser.add_argument("--keep", type=pathlib.Path, help="folder for artifacts, inputs and errors of this build")
     parser.add_argument("--prepare", action="store_true", help="fill that folder and time nothing")
+    parser.add_argument("--without-amx", action="store_true", help="peers without matrix registers")
     parser.add_argument("names", nargs="*", default=DEFAULT)
     o = parser.parse_args()
+    if o.without_amx:
+        refuse_matrix_registers()
     print(f"{'network':<16} {'':<7} {'tenon':>9} {'error':>7} {'ORT':>9} {'error':>7} {'OpenVINO':>9} {'error':>7} {'ratio':>6} {'share':>6}")
     with tempfile.TemporaryDirectory() as scratch:
         if o.keep:
