@@ -4,6 +4,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cstring>
 
 #include "analysis/cost/layout.h"
 #include "base/define_type.h"
@@ -290,6 +291,7 @@ struct ConvSizes {
   int64_t dot = 0;         ///< input channels that one dot instruction multiplies; 0: floats of 32 bits
   int64_t taps = 0;        ///< of a depthwise window that one dot instruction multiplies; 0: one by one
   Shape data;
+  Expr weight;
 };
 /// Data of 16 bits is copied where it is padded: the copy can hold rows by turns, so that one instruction
 /// multiplies two taps, a last one alone by 0 beside it.
@@ -312,7 +314,7 @@ std::optional<ConvSizes> conv_sizes(const LayoutContext& ctx, size_t n) {
   if (!weight || !data || data_block(a.data_layout, n) != 0 || data_block(a.out_layout, n) != 0)
     return std::nullopt;
   const DataType x = tensor_arg(call, 0).dtype, w = weight->data.dtype();
-  ConvSizes c{.spatial = n, .groups = a.groups, .data = *data};
+  ConvSizes c{.spatial = n, .groups = a.groups, .data = *data, .weight = call.args[1]};
   if (x.bits == 8 && ctx.dtype == i32) c.dot = ctx.dot_group(x, w, i32);
   if (x == DataType::bfloat16()) c.dot = ctx.dot_group(x, w, f32);
   const bool floats = w == f32 && (x == f32 || is_widened(x, w));
@@ -382,7 +384,7 @@ Expr arranged_data(LayoutContext& ctx, const ConvSizes& c, const ConvChoice& cho
 /// The weight for blocks of these sizes; `x` is the data that it meets.
 Expr arranged_weight(LayoutContext& ctx, const ConvSizes& c, const ConvChoice& choice,
                      const KernelBlocks& blocks, const Expr& x) {
-  Expr w = ctx.padded(ctx.call.args[1], 0, c.outputs, choice.outputs);
+  Expr w = ctx.padded(c.weight, 0, c.outputs, choice.outputs);
   if (!c.depthwise && choice.data && c.groups == 1)
     w = ctx.padded(w, 1, c.per_group, *tir::as_int((*graph::known_shape(x->type))[1]) * choice.data);
   if (blocks.taps) w = ctx.emit_op("cast", {w}, make_attrs<CastAttrs>(tensor_arg(ctx.call, 0).dtype));
@@ -416,6 +418,23 @@ LaidOut conv_by_groups(LayoutContext& ctx, const ConvSizes& c) {
   return conv_in(ctx, x, w, a, grouped(c.outputs), c.outputs);
 }
 
+/// Narrow groups of bytes become wider ones whose channels fill vectors, where every result has its inputs in
+/// its own place and meets weights of 0 in the others: sums of integers stay what they are.
+void join_groups(const LayoutContext& ctx, ConvSizes& c) {
+  const int64_t outputs = c.outputs / c.groups;
+  const int64_t joined = cost::joined_groups(c.groups, c.per_group, outputs, ctx.target);
+  if (joined == 1) return;
+  const NDArray narrow = c.weight.as<graph::Constant>()->data;
+  std::vector<int64_t> shape = narrow.shape();
+  shape[1] *= joined;
+  NDArray wide = NDArray::zeros(shape, narrow.dtype());
+  const size_t row = size_t(int64_t(narrow.byte_size()) / c.outputs);  // the weights of one result
+  for (int64_t o = 0; o < c.outputs; ++o)
+    std::memcpy(wide.as_ptr<char>() + (size_t(o * joined + o / outputs % joined)) * row,
+                narrow.as_ptr<char>() + size_t(o) * row, row);
+  c.groups /= joined, c.per_group *= joined, c.weight = graph::constant(wide);
+}
+
 /// Taps that fill up the last group along the first axis reach below the window: so many rows of padding
 /// more.
 void fill_up_taps(ConvAttrs& a, size_t n, const Call& call, int64_t taps) {
@@ -426,18 +445,31 @@ void fill_up_taps(ConvAttrs& a, size_t n, const Call& call, int64_t taps) {
   a.padding = Array<int64_t>(pads);
 }
 
+ConvChoice choose_blocks(const LayoutContext& ctx, const ConvSizes& c) {
+  ConvChoice choice;
+  choose_result(ctx, c, choice);
+  if (choice.out || c.groups > 1) choice.data = choose_data(ctx, c, choice.out);
+  return choice;
+}
+/// Do the channels of every group fill blocks?
+bool whole_blocks(const ConvSizes& c, const ConvChoice& choice) {
+  return choice.data && choice.out && c.per_group % choice.data == 0 &&
+         (c.outputs / c.groups) % choice.out == 0;
+}
+
 /// Constant weights of floats, and of bytes where the target multiplies them: channels in blocks.
 std::optional<LaidOut> layout_of_conv(LayoutContext& ctx, size_t n) {
-  const auto c = conv_sizes(ctx, n);
+  auto c = conv_sizes(ctx, n);
   if (!c) return std::nullopt;
   ConvAttrs a = attrs_of<ConvAttrs>(ctx.call);
-  ConvChoice choice;
-  choose_result(ctx, *c, choice);
+  ConvChoice choice = choose_blocks(ctx, *c);
   if (!choice.out && c->groups == 1) return std::nullopt;
-  choice.data = choose_data(ctx, *c, choice.out);
-  const bool whole_blocks = choice.data && choice.out && c->per_group % choice.data == 0 &&
-                            (c->outputs / c->groups) % choice.out == 0;
-  if (c->groups > 1 && !c->depthwise && !whole_blocks) return conv_by_groups(ctx, *c);
+  if (c->groups > 1 && !c->depthwise && !whole_blocks(*c, choice)) {
+    const bool bytes = c->dot && ctx.dtype == i32;
+    if (bytes) join_groups(ctx, *c), choice = choose_blocks(ctx, *c);
+    if (!whole_blocks(*c, choice)) return conv_by_groups(ctx, *c);
+    a.groups = c->groups;
+  }
   if (c->depthwise && !filled_up(ctx, *c)) {
     // Of plain data it is not worth two transformations, unless its loads would have gaps.
     const bool strided = std::any_of(a.strides.begin(), a.strides.end(), [](int64_t s) { return s > 1; });

@@ -11,6 +11,8 @@ constexpr int64_t kLeastBlock = 4;    ///< narrower ones are slower than plain c
 constexpr int64_t kGroupedBlock = 8;  ///< two groups of four bytes
 /// Channels for each one that is added: whole vectors save more than an eighth more work costs.
 constexpr int64_t kAddedShare = 8;
+/// Products for each one that counts: a dot instruction over whole vectors is worth more than so many.
+constexpr int64_t kMostJoined = 4;
 
 }  // namespace
 
@@ -32,6 +34,13 @@ int64_t filled_channels(int64_t channels, bool any_share, const Target& target) 
 int64_t grouped_channel_block(int64_t channels, const Target& target) {
   if (channels % target->lanes(f32) == 0) return target->lanes(f32);
   return channels % kGroupedBlock == 0 ? kGroupedBlock : kLeastBlock;
+}
+
+int64_t joined_groups(int64_t groups, int64_t inputs, int64_t outputs, const Target& target) {
+  const int64_t lanes = target->lanes(f32);
+  for (int64_t k = 2; k <= kMostJoined; ++k)
+    if (groups % k == 0 && inputs * k % lanes == 0 && outputs * k % lanes == 0) return k;
+  return 1;
 }
 
 }  // namespace tenon::cost

@@ -19,5 +19,8 @@ int64_t filled_channels(int64_t channels, bool any_share, const Target& target);
 /// The same of the inputs of a convolution whose weights lie in groups for a dot instruction: the last block
 /// is filled up.
 int64_t grouped_channel_block(int64_t channels, const Target& target);
+/// How many neighbouring groups of bytes, with `inputs` and `outputs` channels each, become one whose
+/// channels fill vectors, its weights 0 between them; 1: they stay.
+int64_t joined_groups(int64_t groups, int64_t inputs, int64_t outputs, const Target& target);
 
 }  // namespace tenon::cost

@@ -112,6 +112,19 @@ TEST(NarrowContraction, KeepsEveryBitAtOddSizes) {
                    "uint8 NGCHW GOIHW NGCHW");
 }
 
+TEST(NarrowContraction, NarrowGroupsBecomeWholeVectors) {
+  // Groups of eight channels by twos, of four by fours, with a zero point behind the padding.
+  const std::string wide = "uint8 NCHW16c OIHW16o4i NCHW16c", half = "uint8 NCHW8c OIHW8o2i NCHW8c";
+  const Case eights{{1, 48, 7, 6}, {48, 8, 3, 3}, u8, 9, 6, {2, 2}, {1, 1, 1, 1}};
+  expect_same_bits(eights, true, wide);
+  const Case fours{{2, 32, 5, 5}, {32, 4, 3, 3}, u8, 200, 8, {1, 1}, {1, 1, 1, 1}};
+  expect_same_bits(fours, true, wide);
+  expect_same_bits(fours, false, half);
+  // Four channels with twice as many results; three groups, which do not pair.
+  expect_same_bits({{1, 16, 5, 5}, {32, 4, 3, 1}, u8, 3, 4, {1, 1}, {1, 0, 1, 0}}, true, wide);
+  expect_same_bits({{1, 36, 5, 5}, {36, 12, 3, 3}, u8, 3, 3, {1, 1}, {}}, true, "uint8 NGCHW GOIHW NGCHW");
+}
+
 TEST(NarrowContraction, ChannelsThatWereAddedMeetNoWeights) {
   // 136 channels in blocks of 16 are 144; the second convolution reads them as they lie.
   Model m;
