@@ -107,6 +107,23 @@ TEST(FakeQuantizationToInteger, ElementsMoveAsBytes) {
   EXPECT_FALSE(has(ops, "matmul"));
 }
 
+TEST(FakeQuantizationToInteger, PartsOfAConcatenationHaveStepsOfTheirOwn) {
+  Network n;
+  const auto x = n.m.param("x", {1, 6, 5, 5}, u8);
+  const Expr a = n.quantize(n.conv(n.dequantize(x, 0.05, 7), n.weight({8, 6, 1, 1}), {}), 0.04, 120);
+  const Expr real = n.dequantize(a, 0.04, 120);
+  const Expr b = n.quantize(n.conv(real, n.weight({8, 1, 3, 3}), {1, 1, 1, 1}, 8), 0.03, 90);
+  const Expr joined = n.m.op("concat", {op::tuple({real, n.dequantize(b, 0.03, 90)})},
+                             op::make_attrs<op::AxisAttrs>(int64_t(1)));
+  const Expr y = n.quantize(
+      n.conv(n.dequantize(n.quantize(joined, 0.04, 120), 0.04, 120), n.weight({4, 16, 1, 1}), {}), 0.1, 99);
+  const Names ops = integers_of(n.m.done(y), {random_bytes({1, 6, 5, 5}, 8)});
+  // The first part has the steps of the whole and is joined as it lies; the second only changes its steps.
+  EXPECT_EQ(std::ranges::count(ops, "qnn.quantize"), 3);
+  EXPECT_EQ(std::ranges::count(ops, "qnn.conv2d"), 3);
+  EXPECT_EQ(std::ranges::count(ops, "concat"), 1);
+}
+
 TEST(FakeQuantizationToInteger, SameStepsAreNoStep) {
   Network n;
   const auto x = n.m.param("x", {3, 4}, u8);

@@ -5,10 +5,13 @@
 //   after    lv2 = R.qnn.conv2d(x, w, z, u);  lv1 = R.qnn.dequantize(lv2, s · t, 0)
 //   before   lv = R.qnn.dequantize(x, s, z);  lv1 = R.nn.max_pool2d(lv)
 //   after    lv2 = R.nn.max_pool2d(x);  lv1 = R.qnn.dequantize(lv2, s, z)
+//   before   lv = R.concat((R.qnn.dequantize(x, s, z), R.qnn.dequantize(y, t, u)));  lv1 = R.qnn.quantize(lv,
+//   t, u) after    lv = R.qnn.quantize(R.qnn.dequantize(x, s, z), t, u);  lv1 = R.concat((lv, y))
 //
 // So dequantisation moves down to where a float is wanted, often to the next quantisation, and becomes part
-// of the kernel there. Scales and zero points are constants; sums stay exact in 32 bits. Needs: types. Keeps:
-// values up to rounding: sums of integers are exact, and the scales are multiplied once.
+// of the kernel there; a quantisation of parts that have scales of their own moves up to them. Scales and
+// zero points are constants; sums stay exact in 32 bits. Needs: types. Keeps: values up to rounding: sums of
+// integers are exact, and the scales are multiplied once.
 #include <algorithm>
 #include <cmath>
 
@@ -64,8 +67,7 @@ class FakeQuantizationToInteger : public BodyRewriter {
     const Call& call = *value.as<Call>();
     const op::OpDef& def = op::definition(*op);
     if (op->name == "qnn.dequantize") order_.emplace(var.get(), order_.size());
-    if (op->name == "qnn.quantize")
-      return same_steps(call) ? quantized(call.args[0])->q : requantized(call, value);
+    if (op->name == "qnn.quantize") return joined(call).value_or(requantized(call, value));
     if (def.contraction) return contraction(*op, call, var).value_or(value);
     if (def.moves) return moved(*op, call, var).value_or(value);
     return value;
@@ -93,9 +95,31 @@ class FakeQuantizationToInteger : public BodyRewriter {
            same(call.args[2], x->zero);
   }
 
-  /// The scale that a quantisation divides by moves up into the scales and constants that its operand is made
-  /// of: multiplications that are there anyway.
+  /// Quantisation is element by element: parts of a concatenation, each in steps of its own, take it apart.
+  std::optional<Expr> joined(const Call& call) {
+    const Call* concat = definition_call(call.args[0], "concat");
+    const bool whole =
+        one(call.args[1]) && one(call.args[2]) && op::attrs_of<op::QuantizeAttrs>(call).block_size == 0;
+    if (!concat || !whole || !once(call.args[0])) return std::nullopt;
+    const Expr tuple = concat->args[0].is<Tuple>() ? concat->args[0] : definition(concat->args[0]);
+    const auto* parts = tuple.as<Tuple>();
+    if (!parts || !std::all_of(parts->items.begin(), parts->items.end(),
+                               [&](const Expr& part) { return quantized(part).has_value(); }))
+      return std::nullopt;
+    Array<Expr> items;
+    for (const Expr& part : parts->items) {
+      const Expr own =
+          op::op_call("qnn.quantize", {part, call.args[1], call.args[2]}, call.attrs, call.origin);
+      const Expr q = requantized(*own.as<Call>(), own);
+      items.push_back(q.is<Call>() ? emit(q) : q);
+    }
+    return op::op_call("concat", {op::tuple(items)}, concat->attrs, concat->origin);
+  }
+
+  /// The same integers where nothing changes. Else the scale that a quantisation divides by moves up into the
+  /// scales and constants that its operand is made of: multiplications that are there anyway.
   Expr requantized(const Call& call, const Expr& value) {
+    if (same_steps(call)) return quantized(call.args[0])->q;
     const auto* scale = call.args[1].as<Constant>();
     if (!scale || scale->data.size() != 1 || op::attrs_of<op::QuantizeAttrs>(call).block_size) return value;
     const double step = scale->data.element(0);
