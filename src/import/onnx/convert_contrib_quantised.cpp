@@ -14,8 +14,13 @@ using R = RegisterConverter;
 using namespace op;
 
 /// Scale and zero point at inputs i and i + 1 are scalars (or vectors along `axis` of the tensor); a zero
-/// point left out is 0.
-Expr zero_point(N& n, size_t i, DataType t) { return n.has(i) ? n.in(i) : n.scalar(0, t); }
+/// point left out is 0, another one is of the tensor's type.
+Expr zero_point(N& n, size_t i, DataType t) {
+  if (!n.has(i)) return n.scalar(0, t);
+  if (n.dtype(i) != t)
+    n.malformed(fmt::format("the zero points of {} are of another type than its data", n.op_type()));
+  return n.in(i);
+}
 ObjectRef along(int64_t axis, DataType out = DataType::void_()) {
   return make_attrs<QuantizeAttrs>([&](QuantizeAttrs& a) { a.axis = axis, a.out_dtype = out; });
 }

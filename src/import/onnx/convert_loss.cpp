@@ -89,6 +89,7 @@ Expr requantize(N& n, const Expr& sums, const Expr& scale, size_t out_scale, siz
 }
 Values qlinear_matmul(N& n) {
   n.expect_quantised({0, 3, 7});
+  n.expect_one_dtype({0, 2}), n.expect_one_dtype({3, 5});
   const int64_t ra = n.rank(0), rb = n.rank(3), r = std::max(ra, rb);
   Expr a = centred(n, 0, 2, ra - 2), b = centred(n, 3, 5, rb - 1);
   n.align(a, b, false, 2);

@@ -533,6 +533,7 @@ const R g1("Gemm", {1, 6, 7, 9, 11, 13}, gemm, {.as_in_six = true}), g2("MatMul"
 
 /// Integers minus their zero point, as int32; per-row and per-column zero points are shaped by `axis`.
 Expr shifted(N& n, size_t x, size_t zero, int64_t rank, int64_t axis) {
+  n.expect_one_dtype({x, zero});
   Expr v = n.cast(n.in(x), i32);
   if (!n.has(zero)) return v;
   Expr z = n.cast(n.in(zero), i32);

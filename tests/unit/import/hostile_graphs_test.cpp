@@ -567,6 +567,18 @@ std::vector<HostileFile> blocks() {
   add("product_of_floats", here("QLinearMatMul", {"x", "s", "z", "x", "s", "z", "s", "z"}),
       {scales({}), bytes("z", {})});
   add("integers_of_floats", here("MatMulInteger", {"x", "x"}), {});
+  // Zero points that the bytes cannot have.
+  const Msg wide = tensor_head("o", INT32, {}).s(9, std::string("\xE7\3\0\0", 4)), b = bytes("p", {4, 2}),
+            zero = bytes("z", {});
+  add("product_of_wide_zeros", here("QLinearMatMul", {"q", "s", "o", "p", "s", "z", "s", "z"}),
+      {scales({}), wide, b, zero});
+  add("convolution_of_wide_zeros", here("QLinearConv", {"im", "s", "z", "k", "s", "o", "s", "z"}),
+      {scales({}), wide, bytes("im", {1, 2, 2, 2}), bytes("k", {1, 2, 1, 1}), zero});
+  add("integers_of_wide_zeros", here("MatMulInteger", {"q", "p", "z", "o"}), {wide, b, zero});
+  add("sum_of_wide_zeros", here("QLinearAdd", {"q", "s", "o", "q", "s", "z", "s", "z"}, {}, "com.microsoft"),
+      {scales({}), wide, zero});
+  add("sum_of_a_wide_zero", here("QLinearAdd", {"q", "s", "z", "q", "s", "z", "s", "o"}, {}, "com.microsoft"),
+      {scales({}), wide, zero});
   return c.all;
 }
 
