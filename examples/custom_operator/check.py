@@ -50,6 +50,9 @@ def main():
         done = tenon("run", tmp / "model.so", *custom, *inputs)
         assert done.returncode == 0, done.stderr
         assert values() == (0.5, 2, 0, 4.5, 0, 8), values()
+        here = pathlib.Path(args.library).resolve()  # a name without a folder is a file here
+        done = subprocess.run([pathlib.Path(args.tenon).resolve(), "inspect", MODEL, "--custom", here.name], cwd=here.parent, capture_output=True, text=True)
+        assert done.returncode == 0, done.stderr
         missing = tenon("run", MODEL, "--custom", tmp / "absent.so", *inputs)
         assert missing.returncode != 0 and "T0615" in missing.stderr, missing
 

@@ -1,8 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0
  * The operator SquareDifference of the domain "example": alpha · (a - b)² of two float32 tensors of one
- * shape. Built into a shared library, which registers its two functions when it is loaded: cc -shared -fPIC
- * square_difference.c -o libsquare_difference.so -ltenon_ffi tenon run --custom ./libsquare_difference.so
- * model.onnx */
+ * shape. Built into a shared library, which registers its two functions when it is loaded:
+ *
+ *   cc -shared -fPIC square_difference.c -o libsquare_difference.so -ltenon_ffi
+ *
+ *   tenon run --custom libsquare_difference.so model.onnx
+ *
+ * The first needs -I and -L where Tenon is not in the folders of the system; the command finds its own
+ * libtenon_ffi for the library. */
 #include <string.h>
 #include <tenon/ffi.h>
 

@@ -60,15 +60,28 @@ void add_precision_option(CLI::App& app, CompileSettings& s) {
 void add_bind_option(CLI::App& app, std::vector<std::string>& bound, const std::string& doc) {
   app.add_option("--bind", bound, doc)->type_name("NAME=V")->allow_extra_args(false);
 }
+namespace {
+
+/// The C interface that a library of operators is linked with lies beside this command, where the loader
+/// would not look for it; when it is loaded already, it is found by its name. One without it may do, too.
+void load_custom(const std::string& path) {
+  [[maybe_unused]] static void* const ffi =
+      dlopen("libtenon_ffi.so." TENON_SOVERSION, RTLD_LAZY | RTLD_LOCAL);
+  // A name without a folder is a file here first of all, as every other file of the command is.
+  const std::string file = fs::exists(path) ? fs::absolute(path).string() : path;
+  if (!dlopen(file.c_str(), RTLD_NOW | RTLD_GLOBAL))
+    throw Error(ErrorKind::io, "T0615", fmt::format("cannot load {}: {}", path, dlerror()), {},
+                "it is a shared library that registers its operators when it is loaded");
+}
+
+}  // namespace
+
 CLI::Option* add_custom_option(CLI::App& app) {
   return app
       .add_option_function<std::vector<std::string>>(
           "--custom",
           [](const std::vector<std::string>& libraries) {
-            for (const std::string& path : libraries)
-              if (!dlopen(path.c_str(), RTLD_NOW | RTLD_GLOBAL))
-                throw Error(ErrorKind::io, "T0615", fmt::format("cannot load {}: {}", path, dlerror()), {},
-                            "it is a shared library that registers its operators when it is loaded");
+            for (const std::string& path : libraries) load_custom(path);
           },
           "library with operators of its own, loaded before the model, repeatable")
       ->allow_extra_args(false)
