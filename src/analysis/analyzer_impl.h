@@ -143,6 +143,7 @@ struct Analyzer::Impl {
   PrimExpr simplify_children(const PrimExpr& e);
   Sum recombine(Sum s);
   std::optional<Sum> rejoin(const Sum& s, size_t i, size_t j);
+  std::optional<Sum> join_digits(const Sum& s, size_t i, size_t k);
   std::optional<Sum> round_up(const Sum& s, size_t i);
   Sum divide(const Sum& a, const PrimExpr& b, bool quotient, bool known_tame);
   PrimExpr floordiv(const Sum& a, const PrimExpr& b);

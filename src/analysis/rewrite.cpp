@@ -267,6 +267,28 @@ std::optional<Analyzer::Impl::Sum> Analyzer::Impl::round_up(const Sum& s, size_t
   return plus(rest, parse(floordiv(above, m->b)), wrap_mul(term.coeff, *c));
 }
 
+/// Two neighbouring digits are one: k·(y % c) + k·c·((x + y // c) % b) = k·((x c + y) % (b c)). Digits of 16
+/// i + j in rows of 12 look like this, because (16 i + j) // 12 is i + (4 i + j) // 12.
+std::optional<Analyzer::Impl::Sum> Analyzer::Impl::join_digits(const Sum& s, size_t i, size_t k) {
+  if (s.terms[i].atoms.size() != 1 || s.terms[k].atoms.size() != 1) return std::nullopt;
+  const auto& low = *s.terms[i].atoms[0].as<tir::FloorMod>();
+  const auto* high = s.terms[k].atoms[0].as<tir::FloorMod>();
+  const auto c = tir::as_int(low.b), b = high ? tir::as_int(high->b) : std::nullopt;
+  int64_t size = 0;
+  if (!b || *b <= 0 || !is_index(low.a) || __builtin_mul_overflow(*b, *c, &size)) return std::nullopt;
+  const Sum y = parse(low.a), quotient = divide(y, low.b, true, false), digit = parse(high->a);
+  if (quotient.terms.size() != 1) return std::nullopt;
+  const Sum x = plus(digit, quotient, -1);
+  if (x.terms.size() >= digit.terms.size()) return std::nullopt;  // the quotient is not among them
+  const Sum above = times(x, *c);
+  const Sum whole = plus(above, y);
+  if (!tame(whole)) return std::nullopt;
+  Sum out = s;
+  add_term(out, {s.terms[i].atoms, wrap_mul(s.terms[i].coeff, -1)});
+  add_term(out, {s.terms[k].atoms, wrap_mul(s.terms[k].coeff, -1)});
+  return plus(out, divide(whole, imm(size), false, false), s.terms[i].coeff);
+}
+
 Analyzer::Impl::Sum Analyzer::Impl::recombine(Sum s) {
   const auto& rules = rule_index().sum[kind_of<tir::Add>() - kPrimExprBase];
   for (int round = 0; round < 64; ++round) {
@@ -282,6 +304,7 @@ Analyzer::Impl::Sum Analyzer::Impl::recombine(Sum s) {
         PrimExpr quotient;
         for (size_t k = 0; !next && k < s.terms.size(); ++k) {
           if (k == i || s.terms[k].coeff != want) continue;
+          if ((next = join_digits(s, i, k))) break;
           if (!quotient) {
             const Sum q = parse(floordiv(parse(m->a), m->b));
             if (q.terms.size() != 1 || q.base != 0 || q.terms[0].coeff != 1 || q.terms[0].atoms.size() != 1)

@@ -46,6 +46,43 @@ TEST_F(AnalyzerTest, SplitIteratorsComeTogether) {
   EXPECT_EQ(text(floordiv(z, 14) * 14 + floormod(i * 4 + j, 14)), text(z));
 }
 
+TEST_F(AnalyzerTest, StepsAcrossRowsComeTogether) {
+  // Vectors of 4 walk rows of 6 and planes of 30: the multiples of 6 in 4 i leave each digit by itself.
+  const PrimExpr walk = i * 4 + j, row = a.simplify(floormod(floordiv(walk, 6), 5)),
+                 column = a.simplify(floormod(walk, 6));
+  EXPECT_EQ(text(floordiv(walk, 30) * 30 + row * 6 + column), "i * 4 + j");
+  EXPECT_EQ(text(row * 6 + column), "(i * 4 + j) % 30");
+  EXPECT_EQ(text((row * 6 + column) * 8 + k), "k + (i * 4 + j) % 30 * 8");
+  const PrimExpr wide = i * 16 + j;
+  EXPECT_EQ(text(floordiv(wide, 77) * 77 + floormod(floordiv(wide, 11), 7) * 11 + floormod(wide, 11)),
+            "i * 16 + j");
+  // Other steps, another radix, the digits of another number.
+  EXPECT_NE(text(row * 5 + column), "(i * 4 + j) % 30");
+  EXPECT_EQ(text(row * 6 + floormod(walk + 1, 6)).find("% 30"), std::string::npos);
+  std::mt19937_64 random(7);
+  const auto draw = [&](int64_t low, int64_t high) {
+    return low + int64_t(random() % uint64_t(high - low + 1));
+  };
+  const VarRef p = var("p"), q = var("q");
+  int joined = 0;
+  for (int round = 0; round < 4000; ++round) {
+    const int64_t c = draw(2, 12), b = draw(2, 9), factor = draw(-3, 3);
+    const PrimExpr y = p * n(draw(-40, 40)) + q * n(draw(-3, 3)) + n(draw(-20, 20)),
+                   other = round % 4 ? y : y + n(draw(0, 2)) * n(c);
+    const PrimExpr high = floormod(simplify(floordiv(other, c)) + (round % 3 ? n(0) : q * n(draw(-2, 2))), b);
+    const PrimExpr e = high * n(c * factor) + floormod(y, c) * n(round % 5 ? factor : 1);
+    const PrimExpr r = simplify(e);
+    const std::string radix = "% " + std::to_string(b * c);
+    joined += print(r).find(radix) != std::string::npos;
+    for (int k = 0; k < 4; ++k) {
+      const VarMap at{{p.get(), n(draw(-60, 60))}, {q.get(), n(draw(-60, 60))}};
+      ASSERT_EQ(as_int(simplify(substitute(e, at))), as_int(simplify(substitute(r, at)))) << print(e) << "\n"
+                                                                                          << print(r);
+    }
+  }
+  EXPECT_GT(joined, 1500);
+}
+
 TEST_F(AnalyzerTest, SizesRoundedUpToAMultiple) {
   const auto padded = [](const PrimExpr& x, int64_t by) { return x + floormod(x * n(-1), n(by)); };
   EXPECT_EQ(text(padded(size, 4)), "(n + 3) // 4 * 4");

@@ -206,6 +206,22 @@ TEST(DefaultSchedule, HasParallelLoopsAndVectors) {
   }
 }
 
+TEST(DefaultSchedule, VectorsStepAcrossRowsThatTheyDoNotFill) {
+  for (auto [c, h, w] :
+       std::vector<std::tuple<int64_t, int64_t, int64_t>>{{8, 12, 12}, {8, 14, 14}, {16, 7, 7}, {3, 5, 77}}) {
+    Tensor a = te::placeholder({c, h, w}, f32, "A");
+    Tensor o = te::compute(
+        {c, h, w}, [&](const Vars& v) { return tir::exp(a({v[0], v[1], v[2]})) + a({v[0], v[1], v[2]}); },
+        "O");
+    const tir::PrimFunc f = te::create_prim_func({a, o});
+    for (const Target& t : {target_of({512, 32, 4}), target_of({256, 16, 4})}) {
+      const tir::PrimFunc g = default_schedule(f, t);
+      EXPECT_EQ(count_loops(g, tir::ForKind::vectorized), 1) << print(g);
+      ASSERT_TRUE(same(run(f), run(g))) << print(g);
+    }
+  }
+}
+
 std::vector<int64_t> parallel_loops(const tir::PrimFunc& f) {
   std::vector<int64_t> out;
   post_order(f, [&](const ObjectRef& n) {
