@@ -167,8 +167,9 @@ struct TileLoops {
   std::vector<LoopRV> tile;  ///< inside a tile: rows, rows2, vectors, lanes
   LoopRV group{-1};          ///< innermost: the steps that an intrinsic takes at once
   std::vector<LoopRV> outer, steps;
-  int last_row = -1;           ///< the iterator of rows whose tiles are the innermost loop; -1: none
+  std::vector<int> last_rows;  ///< iterators of rows whose tiles are the innermost loops
   std::vector<LoopRV> around;  ///< the outer ones of whose iterations each makes the copies that it reads
+  bool walks_last(int i) const { return std::find(last_rows.begin(), last_rows.end(), i) != last_rows.end(); }
 };
 
 TileLoops split_axes(Schedule& s, const TilePlan& p) {
@@ -243,9 +244,11 @@ void order_loops(Schedule& s, const TilePlan& p, const Target& target, TileLoops
   const int m = p.tile.rows;
   const bool rows_last = m >= 0 && (p.panels.id >= 0 || cost::rows_innermost(p.nest, p.tile, target));
   auto placed = [&](int i) { return p.pad && p.pad->moves(i); };
+  if (rows_last) l.last_rows = cost::innermost_rows(p.nest, p.tile);
+  std::erase_if(l.last_rows, placed);
   for (int i : p.nest.spatial)
-    if (!(rows_last && i == m) && !placed(i)) l.outer.push_back(l.axis[size_t(i)]);
-  if (rows_last && !placed(m)) l.outer.push_back(l.axis[size_t(m)]), l.last_row = m;
+    if (!l.walks_last(i) && !placed(i)) l.outer.push_back(l.axis[size_t(i)]);
+  for (int i : l.last_rows) l.outer.push_back(l.axis[size_t(i)]);
   // A panel is made for all rows that read it, which are the last loop.
   if (p.panels.id >= 0 && !p.pad) l.around.assign(l.outer.begin(), l.outer.end() - 1);
   for (int i : sum_order(p)) {
@@ -310,7 +313,7 @@ void prefetch_weights(Schedule& s, const TilePlan& p, const Target& target, cons
   for (int i : p.nest.spatial) {
     if (i == p.tile.vector) continue;
     const int64_t tiles = ceil_div(p.nest.extent[size_t(i)], p.tile.size(i));
-    const bool outside = i < p.tile.vector && i != l.last_row;
+    const bool outside = i < p.tile.vector && !l.walks_last(i);
     if (tiles != 1 && (outside || weights->stride[size_t(i)] != 0)) return;
     rows *= tiles;
   }

@@ -377,8 +377,17 @@ double walked(const Nest& n, int iterator) {
 
 }  // namespace
 
+std::vector<int> innermost_rows(const Nest& nest, const Tile& tile) {
+  const bool both = tile.rows2 >= 0 && !is_window(nest) &&
+                    std::all_of(nest.loads.begin(), nest.loads.end(), [&](const Access& l) {
+                      return l.stride[size_t(tile.vector)] == 0 || l.stride[size_t(tile.rows2)] == 0;
+                    });
+  if (!both) return {tile.rows};
+  return {std::min(tile.rows, tile.rows2), std::max(tile.rows, tile.rows2)};
+}
+
 bool rows_innermost(const Nest& nest, const Tile& tile, const Target& target) {
-  const bool window = nest.reduce.size() > 1;  // where rows share what they read
+  const bool window = is_window(nest);  // where rows share what they read
   const bool symbolic = nest.symbolic(tile.vector) || nest.symbolic(tile.rows);
   const auto bytes = symbolic && !window ? walked : footprint;
   const double across = bytes(nest, tile.vector), along = bytes(nest, tile.rows);
@@ -389,7 +398,9 @@ bool rows_innermost(const Nest& nest, const Tile& tile, const Target& target) {
     return bytes * (1 + double(times - 1) * each);
   };
   auto tiles = [&](int i) { return ceil_div(likely(nest.extent[size_t(i)]), tile.size(i)); };
-  return again(along, tiles(tile.vector)) + across < again(across, tiles(tile.rows)) + along;
+  int64_t rows = 1;
+  for (int i : innermost_rows(nest, tile)) rows *= tiles(i);
+  return again(along, tiles(tile.vector)) + across < again(across, rows) + along;
 }
 
 }  // namespace tenon::cost

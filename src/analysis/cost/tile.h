@@ -41,6 +41,8 @@ Tile choose_tile(const Nest& nest, const Target& target, int along = -1);
 /// Which operand is walked once, and which again and again? Rows of the tile in the innermost loop around it
 /// keep the other operand's panel in the cache and read their own operand for every panel.
 bool rows_innermost(const Nest& nest, const Tile& tile, const Target& target);
+/// Those rows, outermost first: of a product both iterators, where the operand of the lanes stands still.
+std::vector<int> innermost_rows(const Nest& nest, const Tile& tile);
 
 /// Vectors side by side in a panel of constant weights, for a product of `rows` (kUnknown) by `columns`
 /// results whose operands' elements (groups of them) take `bytes`.

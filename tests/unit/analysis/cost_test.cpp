@@ -172,6 +172,22 @@ TEST(RowsInnermost, TheLargerOperandIsReadOnce) {
   EXPECT_FALSE(rows_innermost(product(4096, 64, 512), tile, t)) << "the cache holds all panels";
 }
 
+TEST(RowsInnermost, RowsOfTwoAxesPassByAPanelTogether) {
+  // The rows of 4 × 4 points, as two axes: one tile along the first of them would not read the panels again.
+  const Target t = machine();
+  Nest nest = product(4, 4096, 2048);
+  nest.extent = {4, 4, 4096, 2048};
+  nest.spatial = {0, 1, 2}, nest.reduce = {3};
+  nest.write = access({4, 4, 4096}, {0, 1, 2}, 4);
+  nest.loads = {access({4, 4, 2048}, {0, 1, 3}, 4), access({2048, 4096}, {3, 2}, 4)};
+  const Tile tile{
+      .vector = 2, .rows = 1, .rows2 = 0, .lanes = 16, .vectors = 3, .row_count = 4, .row2_count = 2};
+  EXPECT_EQ(innermost_rows(nest, tile), (std::vector<int>{0, 1}));
+  EXPECT_TRUE(rows_innermost(nest, tile, t));
+  nest.loads[1] = access({4, 2048, 4096}, {0, 3, 2}, 4);  // a matrix for each of the second rows
+  EXPECT_EQ(innermost_rows(nest, tile), (std::vector<int>{1}));
+}
+
 TEST(SumBlocks, FitTheCacheAndDivideTheSum) {
   const Target t = machine();
   const Nest nest = product(1536, 512, 8192);

@@ -317,6 +317,21 @@ TEST(PackWeights, MatmulAndDenseReadPanels) {
   EXPECT_EQ(ops_of(run_pass("pack_weights", often, plain)), Names({"matmul"}));
 }
 
+TEST(PackWeights, PanelsSuitTheRowsOfAllAxes) {
+  // 2 × 2 × 4 rows fill tiles of 8 rows and 3 vectors; 4 alone would take 6 vectors.
+  auto target = make<TargetNode>();
+  target.edit()->vector_bits = 512;
+  target.edit()->vector_registers = 32;
+  PassContext context = make_context();
+  context.target = target;
+  Model m;
+  auto x = m.param("x", {2, 2, 4, 6});
+  IRModule out = run_pass(
+      "fold_constant",
+      run_pass("pack_weights", m.done(m.op("matmul", {x, m.weight({6, 96}, 3, f32)})), context), context);
+  EXPECT_NE(print(out).find("(2, 6, 48)"), std::string::npos) << print(out);
+}
+
 TEST(PackWeights, NarrowTypesLieInGroups) {
   auto target = make<TargetNode>();
   target.edit()->vector_bits = 512;

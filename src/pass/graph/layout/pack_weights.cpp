@@ -52,11 +52,11 @@ class PackWeights : public BodyRewriter {
     const int64_t group = form && inputs % form->group == 0 ? form->group : 1;
     if (!type.is_float() && group == 1) return value;
     const int64_t columns = (*shape_w)[dense ? 0 : 1];
-    // A tile takes its rows from one axis: the longest.
+    // A tile takes its rows from all axes, as one or from two of them.
     int64_t rows = 0;
     if (auto shape = known_shape(call.args[0]))
       for (size_t i = 0; i + 1 < shape->size(); ++i)
-        rows = std::max(rows, tir::as_int((*shape)[i]).value_or(0));
+        if (const auto n = tir::as_int((*shape)[i])) rows = std::max<int64_t>(rows, 1) * *n;
     // What is not constant is packed for every call.
     if (!call.args[1].is<Constant>() &&
         !cost::worth_packing(rows, element_count(*shape_w) * type.bytes(), target_))
