@@ -4,6 +4,7 @@
 
 Run by ctest: test_mistakes.py TENON SOURCE-DIR"""
 import json
+import os
 import re
 import sys
 import unittest
@@ -49,6 +50,10 @@ def main(x: R.Tensor(("n",), "float32")):
 '''
         for arguments in (["--dim", "n=2"], ["-i", "x=[1, 2]"]):
             self.refused(3, "run", "-", *arguments, stdin=text, words=["T1101", "more than 64 bits", "--> <stdin>:5:"])
+
+    def test_element_types_that_are_not_known(self):
+        text = "@R.function\ndef main(x: R.Tensor((2, 3)), y: R.Tensor((3, 2))):\n    return R.matmul(x, y)\n"
+        self.refused(3, "compile", "-", "-o", os.devnull, stdin=text, words=["T0811", "the element type of an argument is not known", "match_cast", ":3:"])
 
     def test_usage_errors(self):
         self.refused(2)

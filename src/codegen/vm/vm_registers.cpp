@@ -43,6 +43,10 @@ std::string why_not(const Call& c) {
       return fmt::format("the {} of an argument is not known, {}{}", rank ? "shape" : "rank", print(a->type),
                          rank ? "" : "; a match_cast says it");
     }
+  for (const Expr& a : c.args)
+    if (const auto* t = a && a->type ? as_tensor(a->type) : nullptr; t && t->dtype.is_void())
+      return fmt::format("the element type of an argument is not known, {}; a match_cast says it",
+                         print(a->type));
   if (c.type && as_tensor(c.type) && !known_shape(c.type))
     return "the shape of its result is not known, " + print(c.type);
   return "nothing lowers it";
