@@ -532,6 +532,7 @@ class GraphInterpreter {
 
   /// What rules may see of an argument beside its value.
   static void form_of(const Expr& e, std::string& out) {
+    if (!e) return void(out += '-');
     if (e.is<Constant>()) out += 'c';
     if (const auto* t = e.as<graph::Tuple>()) {
       out += '(';
@@ -579,8 +580,8 @@ class GraphInterpreter {
   }
 
   Value call_operator(const graph::Call& n, const Op& op, Environment& env) {
-    std::vector<Value> values;
-    for (const Expr& a : n.args) values.push_back(eval(a, env));
+    std::vector<Value> values;  // none for an operand that is left out
+    for (const Expr& a : n.args) values.push_back(a ? eval(a, env) : Value());
     if (op.name == "make_closure") {
       const auto* f = as_object<FunctionValue>(values.at(0));
       if (!f) error("T0357", "this value is no function: " + describe(values[0]), n.origin);
@@ -638,6 +639,7 @@ class GraphInterpreter {
     Array<te::Tensor> params;
     std::vector<te::Tensor> inputs;
     for (const Expr& a : args) {
+      if (!a) continue;
       const auto* t = a.as<graph::Tuple>();
       const bool tensor = as_tensor(a->type);
       for (const Expr& x : t ? t->items : tensor ? Array<Expr>{a} : Array<Expr>()) {

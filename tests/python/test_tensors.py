@@ -118,6 +118,16 @@ def main(x: R.Tensor((2,), "float32"), p: R.Tuple(R.Shape(["n", "m"]), R.Prim("i
         with self.assertRaisesRegex(tenon.Error, "T0357.*a shape is needed"):
             tenon.get_global_func("ir.interpret")(module, [x, (x, 5)])
 
+    def test_the_interpreter_takes_operands_that_are_left_out(self):
+        module = tenon.transform.infer_types(tenon.parse("""
+@R.function
+def main(x: R.Tensor((2,), "float32")):
+    y = R.memory.view(x, dtype="int32", relative_byte_offset=0)
+    return y
+"""))
+        x = tenon.NDArray(array.array("f", [1, 0]))
+        self.assertEqual(list(memoryview(tenon.get_global_func("ir.interpret")(module, [x]))), [0x3F800000, 0])
+
     def test_what_is_no_array(self):
         for bad in [1, "x", object(), [1]]:
             with self.assertRaises(TypeError):
