@@ -78,7 +78,15 @@ struct Machine {
 
   // What builtins use. `frame` is the one that runs.
   [[gnu::always_inline]] Frame& frame() { return *frames[size_t(depth)]; }
-  int64_t int_arg(const Step& step, uint32_t i);
+  int64_t int_arg(const Step& step, uint32_t i) {
+    if (i < step.num_args) [[likely]] {
+      const Arg a = step.args[i];
+      if (a.kind() == ArgKind::Immediate) return a.value();
+      if (a.kind() == ArgKind::Heap) return frame().heap[size_t(a.value())];
+    }
+    return int_of_any(step, i);
+  }
+  int64_t int_of_any(const Step& step, uint32_t i);
   Any any_arg(const Step& step, uint32_t i);
   NDArray tensor_arg(const Step& step, uint32_t i);
   /// The same, borrowed where a register holds it, and otherwise kept in `made`.
@@ -90,7 +98,12 @@ struct Machine {
   void set_result(const Step& step, Any value) {
     if (step.dst >= 0) frame().registers[step.dst] = std::move(value);
   }
-  int64_t& heap_slot(const Step& step, int64_t slot);
+  int64_t& heap_slot(const Step& step, int64_t slot) {
+    std::vector<int64_t>& heap = frame().heap;
+    if (uint64_t(slot) >= heap.size()) [[unlikely]]
+      fail_at(step, "T0511", "a shape heap slot is out of range");
+    return heap[size_t(slot)];
+  }
   [[noreturn, gnu::cold]] void fail_at(const Step& step, const char* code, std::string message,
                                        std::string hint = {});
 

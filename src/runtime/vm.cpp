@@ -302,17 +302,7 @@ NDArray Machine::arena_view(int64_t index) {
   return view;
 }
 
-int64_t& Machine::heap_slot(const Step& step, int64_t slot) {
-  if (slot < 0 || slot >= int64_t(frame().heap.size()))
-    fail_at(step, "T0511", "a shape heap slot is out of range");
-  return frame().heap[size_t(slot)];
-}
-
-int64_t Machine::int_arg(const Step& step, uint32_t i) {
-  if (i >= step.num_args) fail_at(step, "T0511", "an argument is missing");
-  const Arg a = step.args[i];
-  if (a.kind() == ArgKind::Immediate) return a.value();
-  if (a.kind() == ArgKind::Heap) return frame().heap[size_t(a.value())];
+int64_t Machine::int_of_any(const Step& step, uint32_t i) {
   const Any v = any_arg(step, i);
   if (auto n = v.try_as<int64_t>()) return *n;
   if (auto t = v.try_as<NDArray>(); t && t->get() && t->size() == 1 && !t->dtype().is_float())

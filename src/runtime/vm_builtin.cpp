@@ -83,19 +83,19 @@ int64_t floor_div(int64_t a, int64_t b) { return a / b - (a % b != 0 && (a < 0) 
 
 void compute_shape(Machine& m, const Step& s) {
   need(m, s, s.num_args >= 3 && s.num_args % 2 == 1, "compute_shape takes a slot and pairs");
-  std::vector<int64_t>& stack = m.dims;
-  stack.clear();
+  m.dims.resize(s.num_args / 2);  // no program holds more values at once than it has words
+  int64_t* const stack = m.dims.data();
+  size_t height = 0;
   for (uint32_t i = 1; i < s.num_args; i += 2) {
     const auto word = ShapeWord(m.int_arg(s, i));
     const int64_t value = m.int_arg(s, i + 1);
     if (word == ShapeWord::Number || word == ShapeWord::Slot) {
-      stack.push_back(word == ShapeWord::Slot ? m.heap_slot(s, value) : value);
+      stack[height++] = word == ShapeWord::Slot ? m.heap_slot(s, value) : value;
       continue;
     }
-    need(m, s, word == ShapeWord::Apply && stack.size() >= 2, "compute_shape has no operands");
-    const int64_t b = stack.back();
-    stack.pop_back();
-    int64_t& a = stack.back();
+    need(m, s, word == ShapeWord::Apply && height >= 2, "compute_shape has no operands");
+    const int64_t b = stack[--height];
+    int64_t& a = stack[height - 1];
     bool overflow = false;
     const ShapeOp op = ShapeOp(value);
     if (op == ShapeOp::FloorDiv || op == ShapeOp::FloorMod || op == ShapeOp::CeilDiv) {
@@ -133,7 +133,7 @@ void compute_shape(Machine& m, const Step& s) {
       }
     if (overflow) m.fail_at(s, "T0512", "a shape does not fit in 64 bits", "check the shapes of the inputs");
   }
-  need(m, s, stack.size() == 1, "compute_shape leaves more than one value");
+  need(m, s, height == 1, "compute_shape leaves more than one value");
   m.heap_slot(s, m.int_arg(s, 0)) = stack[0];
 }
 
