@@ -167,6 +167,7 @@ struct TileLoops {
   std::vector<LoopRV> tile;  ///< inside a tile: rows, rows2, vectors, lanes
   LoopRV group{-1};          ///< innermost: the steps that an intrinsic takes at once
   std::vector<LoopRV> outer, steps;
+  std::vector<int> sum;        ///< the iterator of each of the steps
   std::vector<int> last_rows;  ///< iterators of rows whose tiles are the innermost loops
   std::vector<LoopRV> around;  ///< the outer ones of whose iterations each makes the copies that it reads
   bool walks_last(int i) const { return std::find(last_rows.begin(), last_rows.end(), i) != last_rows.end(); }
@@ -253,6 +254,7 @@ void order_loops(Schedule& s, const TilePlan& p, const Target& target, TileLoops
   if (p.panels.id >= 0 && !p.pad) l.around.assign(l.outer.begin(), l.outer.end() - 1);
   for (int i : sum_order(p)) {
     l.steps.push_back(l.axis[size_t(i)]);
+    l.sum.push_back(i);
     if (i != p.grouped) continue;
     const std::vector<LoopRV> split = s.split(l.steps.back(), {-1, p.group});
     l.steps.back() = split[0];
@@ -267,7 +269,7 @@ void order_loops(Schedule& s, const TilePlan& p, const Target& target, TileLoops
 
 /// The tile is straight code: lanes or an intrinsic, all accumulators, and the last axes of the sum while
 /// they are short, as those of a window are.
-void unroll_tile(Schedule& s, const TilePlan& p, const TileLoops& l) {
+void unroll_tile(Schedule& s, const TilePlan& p, const Target& target, const TileLoops& l) {
   if (l.group.id >= 0)
     s.tensorize(l.tile.back(), p.intrin);
   else
@@ -278,6 +280,7 @@ void unroll_tile(Schedule& s, const TilePlan& p, const TileLoops& l) {
   for (size_t i = l.steps.size(); i-- > 0;) {
     const int64_t extent = extent_of(s, l.steps[i]);
     if (extent > kWindowSteps || copies * extent > kTileCopies) break;
+    if (!cost::fits_unrolled(p.nest, p.tile, l.sum[i], extent, target)) break;
     copies *= extent;
     if (extent > 1) s.unroll(l.steps[i]);
   }
@@ -346,7 +349,7 @@ RuleOutcome tile_recipe(Draft& draft, TilePlan plan) {
   finish_epilogue(draft, plan.epilogue, plan.epilogue_iterator(plan.tile.vector), loops.outer.size(),
                   plan.tile.lanes, plan.contiguous);
   zero_accumulators(s, plan.reduction, loops.steps[0], loops.outer.size());  // before the whole sum
-  unroll_tile(s, plan, loops);
+  unroll_tile(s, plan, draft.target, loops);
   const LoopRV tasks = fuse_tasks(s, plan, draft.target, loops);
   place_copies(draft, plan, loops, tasks);
   if (!plan.pad && plan.panels.id < 0) prefetch_weights(s, plan, draft.target, loops);

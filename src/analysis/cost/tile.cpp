@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <cmath>
 #include <numeric>
+#include <set>
 
 namespace tenon::cost {
 namespace {
@@ -202,6 +203,24 @@ bool fits_registers(const Tile& t, double kept, const Target& target) {
   return double(used) + kept <= double(target->vector_registers - kReserved);
 }
 
+/// Do rows of the tile read in one of `steps` steps of the iterator `axis` what others read in another?
+bool rows_share(const Access& l, int rows, int64_t count, int axis, int64_t steps) {
+  const int64_t along = rows < 0 ? 0 : l.stride[size_t(rows)], on = l.stride[size_t(axis)];
+  if (along == 0 || on == 0 || along >= kIrregular || on >= kIrregular) return false;
+  std::set<int64_t> met;
+  for (int64_t row = 0; row < count; ++row)
+    for (int64_t step = 0; step < steps; ++step) met.insert(along * row + on * step);
+  return int64_t(met.size()) < count * steps;
+}
+
+/// Vectors of an operand that all rows of a tile read in one step.
+double vectors_read(const Access& l, const Tile& t) {
+  double vectors = l.stride[size_t(t.vector)] != 0 ? double(t.vectors) : 1;
+  for (int rows : {t.rows, t.rows2})
+    if (rows >= 0 && l.stride[size_t(rows)] != 0) vectors *= double(t.size(rows));
+  return vectors;
+}
+
 /// What one step of the sum loads.
 struct Step {
   double loads = 0;  ///< of whole vectors; a slow load counts as several
@@ -296,6 +315,14 @@ double tile_time(const Nest& nest, const Tile& t, const Target& target) {
   const double use = lanes_use(nest, t) * (t.rows < 0 ? 1.0 : row_use(nest, t.rows, t.row_count)) *
                      (t.rows2 < 0 ? 1.0 : use_of(nest.extent[size_t(t.rows2)], t.row2_count));
   return cycles / (double(t.accumulators() * t.lanes) * use) * imbalance(nest, t, target);
+}
+
+bool fits_unrolled(const Nest& nest, const Tile& t, int axis, int64_t steps, const Target& target) {
+  double kept = 0;
+  for (const Access& l : nest.loads)
+    if (rows_share(l, t.rows, t.row_count, axis, steps) || rows_share(l, t.rows2, t.row2_count, axis, steps))
+      kept += vectors_read(l, t);
+  return fits_registers(t, kept, target);
 }
 
 double nest_cycles(const Nest& nest, const Tile& tile, const Target& target) {

@@ -38,6 +38,11 @@ double nest_cycles(const Nest& nest, const Tile& tile, const Target& target);
 /// accesses regular and enough lanes inside the nest.
 Tile choose_tile(const Nest& nest, const Target& target, int along = -1);
 
+/// Can `steps` steps of the sum's iterator `axis` be straight code? What rows of the tile read in one step
+/// and their neighbours in the next (a window) is loaded once and stays in registers between them, beside the
+/// accumulators.
+bool fits_unrolled(const Nest& nest, const Tile& tile, int axis, int64_t steps, const Target& target);
+
 /// Which operand is walked once, and which again and again? Rows of the tile in the innermost loop around it
 /// keep the other operand's panel in the cache and read their own operand for every panel.
 bool rows_innermost(const Nest& nest, const Tile& tile, const Target& target);

@@ -165,6 +165,19 @@ TEST(ChooseTile, ChannelsThatFillAVectorGoBeforeRowsOfUnknownLength) {
   EXPECT_EQ(t.lanes, 8);
 }
 
+TEST(FitsUnrolled, WhatStepsOfAWindowShareStaysInRegisters) {
+  const Target t = machine();
+  const Nest nest = window(1, 6, 48, 10, 16, 3);
+  Tile tile{.vector = 4, .rows = 3, .rows2 = 1, .lanes = 16, .row_count = 12, .row2_count = 2};
+  EXPECT_FALSE(fits_unrolled(nest, tile, 7, 3, t)) << "24 accumulators beside 12 rows of the image";
+  EXPECT_TRUE(fits_unrolled(nest, tile, 6, 3, t)) << "the next line of the image has other elements";
+  tile.row2_count = 1;
+  EXPECT_TRUE(fits_unrolled(nest, tile, 7, 3, t));
+  EXPECT_FALSE(fits_unrolled(nest, tile, 7, 3, machine(512, 16)));
+  const Tile wide{.vector = 1, .rows = 0, .lanes = 16, .vectors = 2, .row_count = 14};
+  EXPECT_TRUE(fits_unrolled(product(64, 64, 7), wide, 2, 7, t)) << "steps of a product share nothing";
+}
+
 TEST(RowsInnermost, TheLargerOperandIsReadOnce) {
   const Target t = machine();
   const Tile tile{.vector = 1, .rows = 0, .lanes = 16, .vectors = 2, .row_count = 12};

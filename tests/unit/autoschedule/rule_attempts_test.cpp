@@ -113,6 +113,23 @@ TEST(GivenTile, NeighboursBecomeOneAxis) {
   EXPECT_NE(steps_of(f).find("fuse_iterators"), std::string::npos) << steps_of(f);
 }
 
+TEST(GivenTile, StepsOfAWindowAreStraightCodeWhereTheirRowsStayInRegisters) {
+  const Program plain = conv(4, 9, 9, 9, 2, 1, 0);
+  const std::string h = axis(plain, "conv", 2), w = axis(plain, "conv", 3);
+  for (const auto& [rows, straight] : {std::pair(4, 2), {8, 1}}) {  // axes of the window
+    const Program p = with_tile(plain, "conv", Any(AttrMap{{w, lanes(1, 8)}, {h, Any(int64_t(rows))}}));
+    const tir::PrimFunc f = default_schedule(p.function, target_of({256, 16, 4}));
+    int unrolled = 0;
+    post_order(f, [&](const ObjectRef& n) {
+      if (const auto* l = n.as<tir::For>(); l && l->kind == tir::ForKind::unrolled)
+        unrolled += tir::as_int(l->extent) == 2;
+    });
+    EXPECT_EQ(unrolled, straight) << "8 sums and 8 rows of the image are more than 16 registers\n"
+                                  << print(f);
+    EXPECT_TRUE(same(run(plain.function), run(f)));
+  }
+}
+
 TEST(GivenTile, ThatDoesNotFitIsRefused) {
   const Program plain = matmul(33, 50, 19);
   const std::string m = axis(plain, "C", 0), n = axis(plain, "C", 1), k = axis(plain, "C", 2);
