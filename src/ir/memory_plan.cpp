@@ -118,13 +118,22 @@ class PlanCheck {
 }  // namespace
 
 namespace {
-/// Sums and products of numbers only: one that is no number yet has more than 64 bits.
-bool of_numbers(const PrimExpr& e) {
-  const auto both = [](const auto* n) { return of_numbers(n->a) && of_numbers(n->b); };
-  if (const auto* n = e.as<tir::Add>()) return both(n);
-  if (const auto* n = e.as<tir::Sub>()) return both(n);
-  if (const auto* n = e.as<tir::Mul>()) return both(n);
-  return e.is<tir::IntImm>();
+/// What an expression of numbers only is, which need not fit 64 bits; null where a variable stands in it, or
+/// where it leaves 127 bits on the way.
+std::optional<__int128> number_of(const PrimExpr& e) {
+  if (const auto* n = e.as<tir::IntImm>()) return n->value;
+  __int128 out = 0;
+  const auto both = [&](const auto* n, auto overflows) {
+    const auto a = number_of(n->a), b = a ? number_of(n->b) : std::nullopt;
+    return b && !overflows(*a, *b) ? std::optional(out) : std::nullopt;
+  };
+  if (const auto* n = e.as<tir::Add>())
+    return both(n, [&](__int128 a, __int128 b) { return __builtin_add_overflow(a, b, &out); });
+  if (const auto* n = e.as<tir::Sub>())
+    return both(n, [&](__int128 a, __int128 b) { return __builtin_sub_overflow(a, b, &out); });
+  if (const auto* n = e.as<tir::Mul>())
+    return both(n, [&](__int128 a, __int128 b) { return __builtin_mul_overflow(a, b, &out); });
+  return std::nullopt;
 }
 }  // namespace
 
@@ -132,12 +141,11 @@ bool beyond_memory(const Array<PrimExpr>& shape, DataType dtype) {
   __int128 bytes = std::max<int64_t>(1, dtype.is_void() ? 1 : dtype.bytes());
   bool nothing = false;
   for (const PrimExpr& d : shape) {
-    const auto size = tir::as_int(d);
-    if (!size && of_numbers(d)) return true;
+    const auto size = number_of(d);
     if (!size) continue;
-    if (*size < 0) return true;
+    if (*size < 0 || *size > INT64_MAX) return true;
     nothing = nothing || *size == 0;
-    bytes = std::min(bytes * std::max<int64_t>(1, *size), __int128(kUnbounded) + 1);
+    bytes = std::min(bytes * std::max<__int128>(1, *size), __int128(kUnbounded) + 1);
   }
   return !nothing && bytes > kUnbounded;
 }

@@ -32,6 +32,20 @@ std::string body(const std::string& text) {
   }
 }
 
+TEST(VerifySizes, OfNumbersThatAreNotAddedUp) {
+  const auto sized = [](const std::string& shape) {
+    try {
+      return codes(parse_module("@T.prim_func\ndef f(A: T.Buffer((" + shape +
+                                ",), \"float32\")):\n    A[0] = T.float32(1)\n"));
+    } catch (const DiagnosticError& e) {
+      return e.diagnostics[0].code;
+    }
+  };
+  EXPECT_EQ(sized("4 * 32 + 1 - 1"), "");
+  EXPECT_EQ(sized("4611686018427387904 * 4"), "T0401");
+  EXPECT_EQ(sized("4 - 8"), "T0401");
+}
+
 TEST(VerifyLoops, RacesOfParallelLoops) {
   // The same element in every iteration.
   EXPECT_EQ(body("    for i in T.parallel(8):\n        A[0] = B[i, 0]\n"), "T0335");
