@@ -41,8 +41,27 @@ bool unit_or_still(const Facts& f, size_t axis) {
          });
 }
 
+/// Conditions of the value are the same for all elements of a panel of `width` along an axis.
+bool still_in_panels(const Facts& f, size_t axis, int64_t width) {
+  if (!f.in_value[axis]) return true;
+  const auto* store = f.block->body.as<BufferStore>();
+  if (!store || f.block->iter_vars.size() != f.extent.size()) return false;
+  const VarRef panel = var("panel"), column = var("column");
+  Analyzer a;
+  for (const IterVar& v : f.block->iter_vars) a.bind(v->var, v->dom);
+  a.bind(panel, range(PrimExpr(0), PrimExpr(f.extent[axis] / width)));
+  a.bind(column, range(PrimExpr(0), PrimExpr(width)));
+  const VarMap split{{f.block->iter_vars[axis]->var.get(), panel * PrimExpr(width) + column}};
+  bool still = true;
+  pre_order(a.simplify(substitute(store->value, split)), [&](const ObjectRef& n) {
+    still = still && n.get() != column.get();
+    return still && !n.is<BufferLoad>();
+  });
+  return still;
+}
+
 /// Elements along an axis of which every access steps through as many as through one array (heads of an
-/// attention side by side); 0: none do.
+/// attention side by side, halves of a block from two tensors); 0: none do.
 int64_t panel_along(const Facts& f, size_t axis) {
   int64_t out = 0;
   auto takes = [&](const Access& a) {
@@ -52,9 +71,9 @@ int64_t panel_along(const Facts& f, size_t axis) {
     out = std::gcd(out, a.panel[axis]);
     return true;
   };
-  if (f.extent[axis] == kUnknown || f.in_value[axis] || f.write.stride[axis] != 1) return 0;
+  if (f.extent[axis] == kUnknown || f.write.stride[axis] != 1) return 0;
   if (!std::all_of(f.loads.begin(), f.loads.end(), takes)) return 0;
-  return out > 0 && f.extent[axis] % out == 0 ? out : 0;
+  return out > 0 && f.extent[axis] % out == 0 && still_in_panels(f, axis, out) ? out : 0;
 }
 
 int64_t pick_lanes(int64_t size, int64_t lanes) {
