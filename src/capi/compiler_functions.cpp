@@ -230,6 +230,9 @@ AttrMap compile_function(const CompileRequest& r) {
       emit_compiled(reply, r, std::move(compiled), system, emit_as, cache, files);
     }
   }
+  if (!variants)
+    if (const std::string why = precision_fallback(options, target_of(options)); !why.empty())
+      reply.set("note", why);
   reply.set("compile_ms", ms_since(start));
   return reply;
 }

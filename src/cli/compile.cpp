@@ -79,6 +79,7 @@ void compile_verb(const CompileVerbOptions& o, Console& console) {
     return;
   }
   const json passes = json::parse(reply.at("passes").as<std::string>());
+  tell_note(reply, console);
   const json overrides = tell_overrides(reply, console);
   const int64_t bytes = reply.at("bytes").as<int64_t>();
   const double ms = reply.at("compile_ms").as<double>();
@@ -97,6 +98,7 @@ void compile_verb(const CompileVerbOptions& o, Console& console) {
                  {"peak_rss_bytes", peak_memory_bytes()},
                  {"passes", passes}};
   if (!overrides.empty()) result["overrides"] = overrides;
+  if (const auto note = reply.find("note")) result["note"] = note->as<std::string>();
   console.result(result);
 }
 

@@ -453,6 +453,10 @@ CompileRequest compile_request(const ModelOptions& o, Console& console) {
   return r;
 }
 
+void tell_note(const AttrMap& reply, Console& console) {
+  if (const auto note = reply.find("note")) console.note(note->as<std::string>());
+}
+
 json tell_overrides(const AttrMap& reply, Console& console) {
   json out = json::object();
   const auto overrides = reply.find("overrides");  // of a whole compilation, not of a stage
@@ -537,6 +541,7 @@ Prepared prepare(const ModelOptions& options, Console& console) {
   console.end_progress();
   p.artifact = reply.at("artifact").as<Artifact>();
   p.compile_ms = reply.at("compile_ms").as<double>();
+  tell_note(reply, console);
   tell_overrides(reply, console);
   if (auto cached = reply.find("cached")) p.cached = cached->as<bool>();
   p.passes = json::parse(reply.at("passes").as<std::string>());

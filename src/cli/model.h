@@ -73,6 +73,9 @@ Map<std::string, int64_t> dims_of(const ModelOptions& options, const Signature& 
 /// A request for compiler.compile with the options that all verbs share.
 CompileRequest compile_request(const ModelOptions& options, Console& console);
 
+/// What the compiler has to say of the settings: a precision that the target makes no use of.
+void tell_note(const AttrMap& reply, Console& console);
+
 /// Says which kernels are overridden, and how each was found to compute the same; the same by name.
 json tell_overrides(const AttrMap& reply, Console& console);
 

@@ -25,6 +25,7 @@
 #include "pipeline/memory_limit.h"
 #include "pipeline/metadata.h"
 #include "runtime/artifact.h"
+#include "target/narrow_float.h"
 #include "target/target_kind.h"
 #include "target/variants.h"
 
@@ -210,6 +211,16 @@ Target target_of(const ModelSettings& settings) {
   return settings.target.empty() ? host_target() : parse_target(settings.target);
 }
 
+std::string precision_fallback(const CompileSettings& settings, const Target& target) {
+  if (settings.precision != "bf16" || bf16_products_pay(target)) return {};
+  for (const std::string& pass : settings.require_passes)
+    if (pass == "to_mixed_precision") return {};
+  return fmt::format(
+      "precision bf16: {} multiplies float32 no slower, so contractions stay in float32 "
+      "(--require-pass to_mixed_precision rounds them all the same)",
+      target->cpu.empty() ? target->kind : target->cpu);
+}
+
 PassContext context_of(const CompileOptions& o) {
   DiagnosticList problems(ErrorKind::usage);
   PassContext context = context_of(o, problems);
@@ -224,7 +235,7 @@ PassContext context_of(const CompileOptions& o, DiagnosticList& problems,
   const Target target = target_of(o);
   context.target = target;
   context.opt_level = int(o.opt_level);
-  if (o.precision != "f32") {
+  if (o.precision != "f32" && precision_fallback(o, target).empty()) {
     context.required.insert("to_mixed_precision");
     context.required.insert("div_to_mul");  // a rounding of float32 is far below that of 16 bits
     context.options.set_text("to_mixed_precision.dtype=" + o.precision, problems);

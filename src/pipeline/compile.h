@@ -33,6 +33,9 @@ struct CompileOptions : CompileSettings {
   PassContext context;  ///< instruments, settings of passes, where text goes …
 };
 Target target_of(const ModelSettings& settings);  ///< of one processor: T0901
+/// Why contractions stay in float32 although another precision is asked for; empty: they do not. Of a target
+/// without instructions for which 16 bits pay, conversions would come on top of the same multiplications.
+std::string precision_fallback(const CompileSettings& settings, const Target& target);
 /// The options' context with what the settings say of passes, the target and an evaluator; for a compilation,
 /// or where only the passes `named` run. What cannot be, all of it, is thrown or joins `problems`: T0904
 /// (level, limit, precision), T0943 and T0944 (options of passes), what check_pass_requests finds.

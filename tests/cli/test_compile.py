@@ -396,6 +396,15 @@ int main(void) {
         self.refused(5, "quantize", DIGITS, "--data", self.tmp / "absent", "-o", out, words=["T3001"])
         self.assertFalse(out.exists())
 
+    def test_bfloat16_that_does_not_pay(self):
+        out = self.tmp / "narrow.tir"
+        for target, stays in (("llvm -mcpu=x86-64-v3", True), ("llvm -mcpu=sapphirerapids", True), ("llvm -mcpu=znver4", False)):
+            words = ("compile", DIGITS, "--precision", "bf16", "--target", target, "--emit", "tir", "-o", out, "--json")
+            self.assertEqual("note" in json.loads(self.ok(*words)), stays, target)
+            self.assertEqual("bfloat16" in out.read_text(), not stays, target)
+            self.ok(*words, "--require-pass", "to_mixed_precision")
+            self.assertIn("bfloat16", out.read_text())
+
     def test_target_records(self):
         record = json.loads(self.ok("doctor", "--json"))["cpu"]
         path = self.tmp / "machine.json"

@@ -85,7 +85,9 @@ class Compile(unittest.TestCase):
         w = onnx.numpy_helper.from_array(np.random.default_rng(2).standard_normal((256, 256)).astype("f"), "w")
         model = model_of([helper.make_node("MatMul", ["x", "w"], ["y"])], [info("x", ("n", 256))], [info("y", ("n", 256))], [w])
         x = np.random.default_rng(3).standard_normal((64, 256)).astype("f")
-        exact, narrow = (tenon.compile(model, dims={"n": 64}, precision=p) for p in ("f32", "bf16"))
+        exact = tenon.compile(model, dims={"n": 64})
+        # Required by name, as this machine may multiply float32 no slower.
+        narrow = tenon.compile(model, dims={"n": 64}, precision="bf16", require_passes=["to_mixed_precision"])
         self.assertEqual(exact.inputs[0][2], (64, 256))
         want = x @ onnx.numpy_helper.to_array(w)
         np.testing.assert_allclose(exact(x), want, rtol=1e-4, atol=1e-3)
