@@ -196,7 +196,7 @@ std::vector<Any> values_of(const graph::Function& f, const Array<Any>& inputs) {
 
 Any interpreted(const ObjectRef& program, const Array<Any>& inputs, const std::string& name) {
   for (size_t i = 0; i < inputs.size(); ++i)
-    if (inputs[i].is_none()) refuse("T0102", fmt::format("ir.interpret: item {} of `inputs` is None", i + 1));
+    if (inputs[i].is_none()) refuse("T0102", fmt::format("ir.interpret: item {} of `inputs` is none", i));
   if (auto f = program.cast<tir::PrimFuncNode>()) {
     interpret_prim_func(f, tensors_of(inputs));
     return inputs;

@@ -211,6 +211,7 @@ TEST_F(GraphJson, OperatorsAndSizesMustFitTheCode) {
   EXPECT_EQ(refusal(j), "T0618");
   j = whole;
   j["nodes"][last]["inputs"].push_back(json::array({0, 0, 0}));
+  j["nodes"][last]["attrs"]["num_inputs"] = j["nodes"][last]["inputs"].size();
   EXPECT_EQ(refusal(j), "T0618");
   j = whole;
   j["attrs"]["code"]["hash"] = "123";
