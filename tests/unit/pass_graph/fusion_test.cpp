@@ -211,6 +211,22 @@ def main(a: R.Tensor((n, m), "float32"), x: R.Tensor(({0}, {1}), "float32"), y: 
   apply(m, {"fuse_ops", "lower_to_call_tir"}, inputs);
 }
 
+TEST(Lowering, OperatorsThatAreFormulasTakeTuples) {
+  PassContext context = make_context();
+  const IRModule in = run_pass("infer_types", parse_module(R"(
+@I.ir_module
+class Module:
+    @R.function
+    def main(a: R.Tensor((2, 3), "int8"), b: R.Tensor((2, 2), "int8")) -> R.Tensor((2, 5), "int8"):
+        return R.qnn.concat((a, b), R.const([0.5, 0.25], "float32"), R.const([3, -4], "int8"), R.const(1.0, "float32"), R.const(2, "int8"), axis=1)
+)"),
+                               context);
+  const DataType i8 = DataType::int_(8);
+  const IRModule out = apply(in, {"to_a_normal_form", "lower_to_call_tir"},
+                             {random_array({2, 3}, i8), random_array({2, 2}, i8, 8)});
+  EXPECT_EQ(kernels(out), Names({"op_concat"}));
+}
+
 TEST(Lowering, EqualProgramsOnce) {
   Model m;
   auto x = m.param("x", {2, 4, 4, 4});

@@ -9,6 +9,7 @@
 
 #include "ir/bodies.h"
 #include "ir/symbols.h"
+#include "op/build.h"
 #include "op/op_def.h"
 #include "pass/graph/fusion/size_symbols.h"
 
@@ -148,7 +149,7 @@ class GroupBuilder {
 
   Expr map(const Expr& e) const {
     if (auto it = inside_.find(e.get()); it != inside_.end() && it->second) return it->second;
-    if (auto* t = e.as<Tuple>()) return make<Tuple>(t->items.map([&](const Expr& i) { return map(i); }));
+    if (auto* t = e.as<Tuple>()) return op::tuple(t->items.map([&](const Expr& i) { return map(i); }));
     if (e.is<ShapeExpr>() || e.is<PrimValue>()) return substitute_symbols(e, own_);
     return e;
   }
