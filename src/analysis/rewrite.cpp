@@ -3,6 +3,7 @@
 // themselves are in rules.cpp.
 #include "analysis/rule_engine.h"
 #include "ir/intrinsic.h"
+#include "ir/structural.h"
 
 namespace tenon {
 
@@ -346,6 +347,10 @@ PrimExpr Analyzer::Impl::min_max(const PrimExpr& a, const PrimExpr& b, bool is_m
   const PrimExpr &l = swap ? b : a, &r = swap ? a : b;
   const PrimExpr e = is_min ? tir::min(l, r) : tir::max(l, r);
   if (e.is<tir::IntImm>()) return e;
+  // Nothing lies beyond the last value of a type, whose distance to others need not fit the type either.
+  if (r.is<tir::IntImm>() &&
+      structural_equal(r, is_min ? tir::max_value(r.dtype()) : tir::min_value(r.dtype())))
+    return l;
   const PrimExpr next = apply_rules(e);
   if (!next.same_as(e) || !is_index(e)) return next;
   const uint32_t kind = is_min ? kind_of<tir::Min>() : kind_of<tir::Max>();

@@ -2,6 +2,7 @@
 // The simplifier's single rules, proofs, regions and affine forms.
 #include <gtest/gtest.h>
 
+#include <limits>
 #include <random>
 
 #include "analysis/region.h"
@@ -44,6 +45,19 @@ TEST_F(AnalyzerTest, SplitIteratorsComeTogether) {
   const PrimExpr z = floormod(i, 7) * 4 + j;
   EXPECT_EQ(text(floordiv(z, 14) * 14 + floormod(z, 14)), text(z));
   EXPECT_EQ(text(floordiv(z, 14) * 14 + floormod(i * 4 + j, 14)), text(z));
+}
+
+TEST_F(AnalyzerTest, NothingLiesBeyondTheLastValueOfAType) {
+  const int64_t least = std::numeric_limits<int64_t>::min(), most = std::numeric_limits<int64_t>::max();
+  EXPECT_EQ(text(max(size * -1, least)), "n * -1");
+  EXPECT_EQ(text(min(size, most)), "n");
+  EXPECT_EQ(text(size + max(size * -1, least)), "0");
+  // Its distance to a size wraps: this was 0 for every size, and is 1 below 10.
+  const PrimExpr count = max(floordiv(size + max(size * -1, least) - max(size - 9, -1) + 1, 2), 0);
+  EXPECT_FALSE(a.can_prove(le(count, n(0))));
+  const VarRef u = var("u", DataType::uint(8));
+  EXPECT_EQ(text(min(u, PrimExpr::int_imm(255, u->dtype))), "u");
+  EXPECT_EQ(text(max(u, PrimExpr::int_imm(0, u->dtype))), "u");
 }
 
 TEST_F(AnalyzerTest, StepsAcrossRowsComeTogether) {
