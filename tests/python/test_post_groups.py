@@ -366,7 +366,7 @@ GROUPS = [
     (3, "62, 104", "foo(len) as syntax tree and SSA", ["front end"]),
     (3, "304, 325, 348, 370-400", "traced programs, user primitives, HLO", ["front end"]),
     (3, "534, 540, 550", "dense and sigmoid in one program", [E + "Fusion.test_dense_sigmoid_is_one_program"]),
-    (3, "600-625", "implementations by priority", ["pass_graph/strategy_test.cpp: DensePackBeatsNopack"]),
+    (3, "600-625", "implementations by priority", ["pass_graph/strategy_test.cpp: PanelsBeatThePlainSum"]),
     (4, "12", "Conv and auto_pad", [E + "Onnx.test_convolutions_and_their_padding"]),
     (4, "68", "operators by name", [E + "Onnx.test_operators_are_found_by_name"]),
     (4, "275", "Resize of opset 10", [E + "Onnx.test_resize_of_opset_10"]),
