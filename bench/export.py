@@ -92,49 +92,39 @@ def tokens(words):
     return torch.randint(0, words, (1, 128), generator=torch.Generator().manual_seed(1))
 
 
+class LastHidden(torch.nn.Module):
+    """The hidden state of a model of transformers behind its last layer."""
+
+    def __init__(self, model):
+        super().__init__()
+        self.model = model
+
+    def forward(self, x):
+        return self.model(x).last_hidden_state
+
+
 def minilm():
     """Six layers of 384: one sentence of 128 tokens."""
     from transformers import BertConfig, BertModel
 
-    class Sentence(torch.nn.Module):
-        def __init__(self):
-            super().__init__()
-            self.bert = BertModel(BertConfig(hidden_size=384, num_hidden_layers=6, num_attention_heads=12, intermediate_size=1536))
-
-        def forward(self, input_ids):
-            return self.bert(input_ids=input_ids).last_hidden_state
-
-    return Sentence(), (tokens(30522),), ["input_ids"], ["last_hidden_state"]
+    config = BertConfig(hidden_size=384, num_hidden_layers=6, num_attention_heads=12, intermediate_size=1536)
+    return LastHidden(BertModel(config)), (tokens(30522),), ["input_ids"], ["last_hidden_state"]
 
 
 def gpt2():
     """The prompt's pass, without the words' scores (a product of 50257 columns would be a third of the time)."""
     from transformers import GPT2Config, GPT2Model
 
-    class Prompt(torch.nn.Module):
-        def __init__(self):
-            super().__init__()
-            self.gpt = GPT2Model(GPT2Config(use_cache=False, attn_implementation="eager"))
-
-        def forward(self, input_ids):
-            return self.gpt(input_ids=input_ids).last_hidden_state
-
-    return Prompt(), (tokens(30522),), ["input_ids"], ["last_hidden_state"]
+    model = GPT2Model(GPT2Config(use_cache=False, attn_implementation="eager"))
+    return LastHidden(model), (tokens(30522),), ["input_ids"], ["last_hidden_state"]
 
 
 def wav2vec2():
     from transformers import Wav2Vec2Config, Wav2Vec2Model
 
-    class Speech(torch.nn.Module):
-        def __init__(self):
-            super().__init__()
-            self.speech = Wav2Vec2Model(Wav2Vec2Config(num_hidden_layers=6, attn_implementation="eager"))
-
-        def forward(self, sound):
-            return self.speech(sound).last_hidden_state
-
+    model = Wav2Vec2Model(Wav2Vec2Config(num_hidden_layers=6, attn_implementation="eager"))
     sound = torch.rand((1, 16000), generator=torch.Generator().manual_seed(1))
-    return Speech(), (sound,), ["sound"], ["last_hidden_state"]
+    return LastHidden(model), (sound,), ["sound"], ["last_hidden_state"]
 
 
 def tcn():
