@@ -5,6 +5,7 @@
 // otherwise.
 #include <algorithm>
 
+#include "analysis/cost/matrix.h"
 #include "autoschedule/tile.h"
 #include "schedule/dot_intrin.h"
 
@@ -140,7 +141,31 @@ Facts as_if_copied(Facts f, const DotPlan& plan) {
 struct DotTile {
   Tile tile;
   Fusion fusion;
+  int64_t matrix_rows = 0;  ///< of a matrix register that holds sums; 0: they are in vector registers
+  int64_t steps = 0;        ///< of the sum, that one instruction takes then
 };
+
+/// The same with sums in matrix registers, which a target may have.
+DotTile in_matrix_registers(Facts f, const DotPlan& plan, const Target& target) {
+  DotTile best;
+  if (plan.form.own) return best;
+  Access& along = f.loads[plan.along];
+  if (!plan.in_groups(along, kMinLanes))
+    along.stride[size_t(plan.lanes)] = plan.form.group;  // once it is copied
+  std::vector<Fusion> fusions{Fusion()};
+  for (const Fusion& fusion : fusable(f)) fusions.push_back(fusion);
+  for (const Fusion& fusion : fusions) {
+    if (fusion.any() && plan.lanes >= fusion.first && plan.lanes < fusion.first + fusion.count) continue;
+    const cost::MatrixOperands operands{fusion.after(plan.lanes), fusion.after(plan.sum), plan.along,
+                                        plan.shared, plan.form.group};
+    const cost::MatrixTile m =
+        cost::choose_matrix_tile(fusion.any() ? fused(f, fusion) : f, operands, target);
+    if (m && (!best.tile || m.tile.time < best.tile.time * kFusedTime))
+      best = {m.tile, fusion, m.height, m.steps};
+  }
+  return best;
+}
+
 DotTile choose(const Facts& f, const DotPlan& plan, const Target& target) {
   const Facts g = in_groups(f, plan);
   DotTile best{cost::choose_tile(g, target, plan.lanes), {}};
@@ -149,7 +174,8 @@ DotTile choose(const Facts& f, const DotPlan& plan, const Target& target) {
     const Tile across = cost::choose_tile(fused(g, fusion), target, fusion.after(plan.lanes));
     if (across && (!best.tile || across.time < best.tile.time * kFusedTime)) best = {across, fusion};
   }
-  return best;
+  const DotTile registers = in_matrix_registers(f, plan, target);
+  return registers.tile && (!best.tile || registers.tile.time < best.tile.time) ? registers : best;
 }
 
 /// A copy of the operand of the lanes in panels of `width`, of the other (width 0) with the groups innermost.
@@ -331,8 +357,9 @@ RuleOutcome dot_instruction(Draft& draft, const Site& site) {
   if (!chosen.tile || !o.plan.in_groups(o.facts.loads[o.plan.along], chosen.tile.lanes))
     return RuleOutcome::no_tile;
   TileRequest request{site.reduction, site.epilogue, o.facts, chosen.fusion, chosen.tile};
-  request.intrin = o.plan.form.intrin(chosen.tile.lanes);
-  request.group = o.plan.form.group;
+  request.matrix_rows = chosen.matrix_rows;
+  if (chosen.matrix_rows == 0) request.intrin = o.plan.form.intrin(chosen.tile.lanes);
+  request.group = chosen.matrix_rows > 0 ? chosen.steps : o.plan.form.group;
   request.grouped = chosen.fusion.after(o.plan.sum);
   if (const RuleOutcome r = make_tile(draft, request); r != RuleOutcome::applied) return r;
   const std::vector<BlockRV> living = draft.schedule.blocks();

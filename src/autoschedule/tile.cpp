@@ -5,6 +5,8 @@
 
 #include <algorithm>
 
+#include "target/matrix_registers.h"
+
 namespace tenon::rules {
 
 using namespace tir;
@@ -100,6 +102,11 @@ int TilePlan::epilogue_iterator(int i) const {
   return fusion.any() && at > reader(fusion.first) ? at - (fusion.count - 1) : at;
 }
 
+int TilePlan::result_iterator(int i) const {
+  const int at = facts.result_dim(fusion.before(i));
+  return fusion.any() && at > facts.result_dim(fusion.first) ? at - (fusion.count - 1) : at;
+}
+
 namespace {
 
 /// Does the epilogue walk the fused iterators as one, as the reduction does?
@@ -141,12 +148,14 @@ void take_result(Schedule& s, TilePlan& p) {
   const auto reads = reads_of(*e, s.get(p.reduction)->writes[0]->buffer);
   CHECK(reads, "an epilogue does not follow its reduction");
   p.reads = *reads;
+  if (p.matrix_rows > 0) p.registers = s.cache_write(p.reduction, 0, kMatrixScope);
 }
 
 void fuse_axes(Schedule& s, const TilePlan& p) {
   if (!p.fusion.any()) return;
   s.fuse_iterators(p.reduction, p.fusion.first, p.fusion.count);
   s.fuse_iterators(p.epilogue, p.epilogue_iterator(p.fusion.first), p.fusion.count);
+  if (p.registers.id >= 0) s.fuse_iterators(p.registers, p.result_iterator(p.fusion.first), p.fusion.count);
 }
 
 /// Axes run to whole tiles; rows beyond the end repeat the last one, lanes are masked.
@@ -154,6 +163,7 @@ void pad_axes(Schedule& s, const TilePlan& p) {
   auto pad = [&](int i, int64_t step, bool clamp) {
     if (i < 0 || (!p.nest.symbolic(i) && p.nest.extent[size_t(i)] % step == 0)) return;
     s.pad_iteration(p.reduction, i, step, clamp);
+    if (p.registers.id >= 0) s.pad_iteration(p.registers, p.result_iterator(i), step);
     if (const int e = p.epilogue_iterator(i); e >= 0) s.pad_iteration(p.epilogue, e, step);
   };
   pad(p.tile.vector, p.tile.width(), false);
@@ -164,8 +174,9 @@ void pad_axes(Schedule& s, const TilePlan& p) {
 /// The loops of a tiled reduction.
 struct TileLoops {
   std::vector<LoopRV> axis;  ///< of each iterator: over its tiles, or its only one
-  std::vector<LoopRV> tile;  ///< inside a tile: rows, rows2, vectors, lanes
-  LoopRV group{-1};          ///< innermost: the steps that an intrinsic takes at once
+  std::vector<LoopRV>
+      tile;  ///< inside a tile: rows, rows2, vectors, lanes; rows of a matrix register before the lanes
+  LoopRV group{-1};  ///< innermost: the steps that an intrinsic takes at once
   std::vector<LoopRV> outer, steps;
   std::vector<int> sum;        ///< the iterator of each of the steps
   std::vector<int> last_rows;  ///< iterators of rows whose tiles are the innermost loops
@@ -183,9 +194,17 @@ TileLoops split_axes(Schedule& s, const TilePlan& p) {
     l.tile.insert(l.tile.end(), made.begin() + 1, made.end());
   };
   split(p.tile.vector, {p.tile.vectors, p.tile.lanes});
-  split(p.tile.rows, {p.tile.row_count});
+  if (p.matrix_rows > 0) {
+    split(p.tile.rows, {p.tile.row_count / p.matrix_rows, p.matrix_rows});
+    const LoopRV height = l.tile.back();
+    l.tile.pop_back();
+    l.tile.insert(l.tile.begin() + 1, height);
+  } else {
+    split(p.tile.rows, {p.tile.row_count});
+  }
   split(p.tile.rows2, {p.tile.row2_count});
-  std::rotate(l.tile.begin(), l.tile.begin() + 2, l.tile.end());  // vectors and lanes innermost
+  const auto innermost = l.tile.begin() + (p.matrix_rows > 0 ? 3 : 2);
+  std::rotate(l.tile.begin(), innermost, l.tile.end());  // vectors and lanes innermost
   return l;
 }
 
@@ -270,6 +289,10 @@ void order_loops(Schedule& s, const TilePlan& p, const Target& target, TileLoops
 /// The tile is straight code: lanes or an intrinsic, all accumulators, and the last axes of the sum while
 /// they are short, as those of a window are.
 void unroll_tile(Schedule& s, const TilePlan& p, const Target& target, const TileLoops& l) {
+  if (p.matrix_rows > 0) {
+    for (size_t i = 0; i + 2 < l.tile.size(); ++i) s.unroll(l.tile[i]);
+    return s.annotate(l.tile[l.tile.size() - 2], kMatrixLoops, Any(true));
+  }
   if (l.group.id >= 0)
     s.tensorize(l.tile.back(), p.intrin);
   else
@@ -337,6 +360,33 @@ void place_copies(Draft& draft, const TilePlan& p, const TileLoops& l, LoopRV ta
   if (p.pad && !l.around.empty()) draft.set_scheduled(p.pad->pad);
 }
 
+/// The first values of sums in matrix registers.
+void zero_registers(Schedule& s, BlockRV reduction, LoopRV loop, size_t outer) {
+  const std::vector<LoopRV> loops = s.get_loops(s.decompose_reduction(reduction, loop));
+  for (size_t i = outer; i + 2 < loops.size(); ++i) s.unroll(loops[i]);
+  s.annotate(loops[loops.size() - 2], kMatrixLoops, Any(true));
+}
+
+/// Sums leave the matrix registers by a copy, a register at a time, which the epilogue reads.
+void copy_registers(Schedule& s, const TilePlan& p, size_t outer) {
+  const BlockRV copy = p.registers;
+  auto cut = [&](int iterator, int64_t inner) {
+    const std::vector<LoopRV> loops = s.get_loops(copy);
+    const int at = loop_of(s, copy, iterator, loops, outer);
+    CHECK(at >= 0, "a copy of sums does not follow their axes");
+    return s.split(loops[size_t(at)], {-1, inner})[1];
+  };
+  const LoopRV rows = cut(p.result_iterator(p.tile.rows), p.matrix_rows);
+  const LoopRV lanes = cut(p.result_iterator(p.tile.vector), p.tile.lanes);
+  std::vector<LoopRV> order = s.get_loops(copy);
+  order.erase(order.begin(), order.begin() + std::ptrdiff_t(outer));
+  std::erase_if(order, [&](LoopRV l) { return l.id == rows.id || l.id == lanes.id; });
+  for (LoopRV l : order) s.unroll(l);
+  order.push_back(rows), order.push_back(lanes);
+  s.reorder(order);
+  s.annotate(rows, kMatrixLoops, Any(true));
+}
+
 RuleOutcome tile_recipe(Draft& draft, TilePlan plan) {
   Schedule& s = draft.schedule;
   take_result(s, plan);
@@ -345,14 +395,23 @@ RuleOutcome tile_recipe(Draft& draft, TilePlan plan) {
   if (plan.blocks) return tile_in_blocks(draft, plan);
   TileLoops loops = split_axes(s, plan);
   order_loops(s, plan, draft.target, loops);
+  if (plan.registers.id >= 0) {
+    s.reverse_compute_at(plan.registers, loops.outer.back());
+    copy_registers(s, plan, loops.outer.size());
+  }
   s.reverse_compute_at(plan.epilogue, loops.outer.back());
   finish_epilogue(draft, plan.epilogue, plan.epilogue_iterator(plan.tile.vector), loops.outer.size(),
                   plan.tile.lanes, plan.contiguous);
-  zero_accumulators(s, plan.reduction, loops.steps[0], loops.outer.size());  // before the whole sum
+  // Before the whole sum.
+  if (plan.matrix_rows > 0)
+    zero_registers(s, plan.reduction, loops.steps[0], loops.outer.size());
+  else
+    zero_accumulators(s, plan.reduction, loops.steps[0], loops.outer.size());
   unroll_tile(s, plan, draft.target, loops);
   const LoopRV tasks = fuse_tasks(s, plan, draft.target, loops);
   place_copies(draft, plan, loops, tasks);
-  if (!plan.pad && plan.panels.id < 0) prefetch_weights(s, plan, draft.target, loops);
+  if (!plan.pad && plan.panels.id < 0 && plan.matrix_rows == 0)
+    prefetch_weights(s, plan, draft.target, loops);
   return RuleOutcome::applied;
 }
 
@@ -363,7 +422,7 @@ RuleOutcome make_tile(Draft& draft, const TileRequest& request) {
   plan.nest = fused(request.facts, request.fusion);
   if (!plan_epilogue(draft.schedule, plan)) return RuleOutcome::epilogue;
   if (!plan.fusion.any()) plan.pad = pad_rows(draft.schedule, plan.nest, plan.tile, draft.target);
-  if (!plan.pad && plan.panels.id < 0)
+  if (!plan.pad && plan.panels.id < 0 && plan.matrix_rows == 0)
     plan.blocks = cost::sum_blocks(plan.nest, plan.tile, plan.grouped, plan.group, draft.target);
   auto try_recipe = [&](std::string_view step) {
     const RuleOutcome out = attempt(draft, step, [&](Draft& d) { return tile_recipe(d, plan); });

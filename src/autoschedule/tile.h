@@ -29,7 +29,8 @@ struct TileRequest {
   std::string intrin = {};
   int grouped = -1;
   int64_t group = 1;
-  BlockRV panels = {};  ///< a copy of the operand of the lanes, made panel by panel; id < 0: none
+  int64_t matrix_rows = 0;  ///< of a matrix register that holds sums; 0: they are in vector registers
+  BlockRV panels = {};      ///< a copy of the operand of the lanes, made panel by panel; id < 0: none
 };
 
 /// Rows that a padding block makes, a block of them at a time, where the reduction reads them.
@@ -53,6 +54,10 @@ struct TilePlan : TileRequest {
   bool contiguous = false;  ///< the epilogue's accesses are contiguous along the lanes
   /// The epilogue's iterator that reads each dimension of the result, as both are before fuse_axes; -1: none.
   std::vector<int> reads = {};
+  BlockRV registers = {
+      -1};  ///< the copy of sums from matrix registers, which the epilogue reads; id < 0: none
+  /// The iterator of that copy, behind fuse_axes, that follows iterator `i` of the nest.
+  int result_iterator(int i) const;
   /// The epilogue's iterator, behind fuse_axes, that follows iterator `i` of the nest; -1: none.
   int epilogue_iterator(int i) const;
 };

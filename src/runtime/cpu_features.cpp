@@ -8,6 +8,7 @@
 
 #include <string>
 
+#include "base/matrix_permission.h"
 #include "runtime/artifact.h"
 
 namespace tenon {
@@ -91,7 +92,8 @@ std::vector<std::string> missing_features(const TargetNeeds& needs) {
   static const std::string present = detect();
   std::vector<std::string> missing;
   for (const std::string& f : needs.features)
-    if (present.find(" " + f + " ") == present.npos) missing.push_back(f);
+    if (present.find(" " + f + " ") == present.npos || (f == "amx_tile" && !may_use_matrix_registers()))
+      missing.push_back(f);
   return missing;
 }
 

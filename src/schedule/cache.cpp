@@ -9,13 +9,15 @@
 #include "schedule/cache_impl.h"
 #include "schedule/define.h"
 
+#include "target/matrix_registers.h"
+
 namespace tenon::sched {
 
 using namespace tir;
 
 namespace {
 
-const std::unordered_set<std::string> known_scopes{"global", "local", "shared", "warp"};
+const std::unordered_set<std::string> known_scopes{"global", "local", "shared", "warp", kMatrixScope};
 
 /// What a block uses of `b`, over all its runs: null where that is all of it, or unknown.
 Array<Range> part_of(State& s, int32_t id, const BufferRegion& region) {

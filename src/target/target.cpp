@@ -17,6 +17,7 @@
 
 #include "base/define_type.h"
 #include "base/diagnostic.h"
+#include "base/matrix_permission.h"
 #include "base/nearest.h"
 #include "target/target_kind.h"
 
@@ -83,7 +84,7 @@ std::string tuning_name(const CpuInfo& info, const TargetNode& t) {
     if (info.family == 23) return "znver2";
   }
   if (info.vendor == "GenuineIntel") {
-    if (t.has("amx_tile")) return "sapphirerapids";
+    if (info.flags.count("amx_tile")) return "sapphirerapids";
     if (t.has("avx512_vnni")) return "icelake-server";
     if (t.has("avx512f")) return "skylake-avx512";
     if (t.has("avx2")) return "haswell";
@@ -241,8 +242,10 @@ Target host_target() {
     t->kind = host_kind();
     t->triple = "x86_64-unknown-linux-gnu";
     const CpuInfo info = read_cpuinfo();
+    const bool matrices = info.flags.count("amx_tile") && may_use_matrix_registers();
     for (std::string_view f : x86_features)
-      if (info.flags.count(std::string(f))) t->features.push_back(std::string(f));
+      if (info.flags.count(std::string(f)) && (matrices || !f.starts_with("amx_")))
+        t->features.push_back(std::string(f));
     derive(t);
     t->cpu = tuning_name(info, *t);
     for (int i = 0; i < 8; ++i) {

@@ -47,9 +47,6 @@ constexpr int64_t kNearStride = 4;
 constexpr double kGatherLane = 5, kGatherLine = 1;
 constexpr double kLoadTie =
     0.02;  ///< cycles of each load, even if a port is free: among equals fewer loads win
-/// What a step reads comes from the second cache at best: so much of that is not hidden behind arithmetic,
-/// and near-square tiles read least.
-constexpr double kNotHidden = 0.25;
 constexpr double kClamped = 1.01;  ///< rows that do not fit are clamped, each at an address of its own
 /// Rows that lie far apart, for each row: the prefetcher follows few streams, and a page each.
 constexpr int64_t kApart = 128, kFarApart = 2048;  ///< elements

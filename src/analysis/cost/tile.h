@@ -9,6 +9,9 @@ namespace tenon::cost {
 /// Of two choices the later one wins when it takes at most this share of the time: the model is not more
 /// exact.
 inline constexpr double kClearlyLess = 0.98;
+/// What a step reads comes from the second cache at best: so much of that is not hidden behind arithmetic,
+/// and near-square tiles read least.
+inline constexpr double kNotHidden = 0.25;
 
 /// Accumulators that live in registers while the sum runs: rows × rows2 × vectors × lanes of them.
 struct Tile {

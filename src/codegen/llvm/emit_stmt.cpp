@@ -9,6 +9,7 @@
 #include <filesystem>
 
 #include "codegen/llvm/emitter.h"
+#include "target/matrix_registers.h"
 
 namespace tenon::codegen {
 
@@ -99,7 +100,9 @@ void Emitter::emit(const Kernel& kernel) {
   begin_marks(nullptr);
   b_.SetInsertPoint(block("entry"));
   mark(nullptr);
+  begin_matrices(f->body);
   stmt(f->body);
+  end_matrices();
   b_.CreateRet(b_.getInt32(0));
   frame_ = nullptr;
 
@@ -201,6 +204,7 @@ void Emitter::release(V workspace) {
 }
 void Emitter::return_code(V code) {
   for (size_t k = frame_->workspaces.size(); k-- > 0;) release(frame_->workspaces[k]);
+  end_matrices();
   b_.CreateRet(code);
 }
 void Emitter::return_if_nonzero(V code) {
@@ -271,6 +275,12 @@ void Emitter::own_scope(const tir::Var* v) {
   scope_order_.push_back(scopes_[v]);
 }
 void Emitter::enter(const Allocate& n, std::vector<V>& held) {
+  if (n.buffer->scope == kMatrixScope) {  // registers
+    frame_->sum_registers[n.buffer->data.get()].clear();
+    if (frame_->one_matrix_shape) return;
+    if (const auto shapes = matrix_shapes(n.body); !shapes.empty()) shape_matrices(shapes[0]);
+    return;
+  }
   bool workspace;
   V memory = allocate(n.buffer, &workspace);
   if (workspace) held.push_back(memory);
@@ -413,6 +423,7 @@ void Emitter::serial_loop(const For& n, const Stmt& inside, V begin, V end, bool
 }
 
 void Emitter::loop(const For& n) {
+  if (n.annotations.contains(kMatrixLoops)) return matrix_loops(n);
   const auto extent = as_int(n.extent);
   if (extent && *extent <= 0) return;
   if (n.kind == ForKind::parallel && !frame_->parallel && !(extent && *extent == 1)) return parallel_loop(n);
@@ -460,6 +471,7 @@ void Emitter::parallel_loop(const For& n) {
     begin_marks(&n);
     b_.SetInsertPoint(block("entry"));
     mark(&n);
+    begin_matrices(n.body);
     auto field = [&](unsigned k) {
       auto* l = b_.CreateLoad(types[k], b_.CreateStructGEP(closure_type, fn->getArg(0), k));
       l->setMetadata(llvm::LLVMContext::MD_invariant_load, llvm::MDNode::get(c, {}));
@@ -482,6 +494,7 @@ void Emitter::parallel_loop(const For& n) {
     }
     serial_loop(n, body, begin, end, false);
     leave(held);
+    end_matrices();
     b_.CreateRet(b_.getInt32(0));
     frame_ = outer;
   }
@@ -535,6 +548,7 @@ void Emitter::stmt(Stmt s) {
   // Scopes that only add a name are a loop, not recursion: there can be thousands of them.
   for (Stmt next; s; s = next) {
     next = Stmt();
+    forget_matrices(s);
     if (source_ && source_->lines.count(s.get())) mark(s.get());
     match<void>(
         s, [&](const For& n) { loop(n); }, [&](const tir::While& n) { while_loop(n); },
@@ -580,6 +594,7 @@ void Emitter::stmt(Stmt s) {
         [&](const StmtNode& n) {
           CHECK(false, "statement not in the lowered form: " + std::string(type_of(&n)->key));
         });
+    forget_matrices(s);
   }
   leave(held);
 }

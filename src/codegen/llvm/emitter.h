@@ -7,6 +7,9 @@
 #include <llvm/IR/Module.h>
 #include <llvm/Support/CodeGen.h>
 
+#include <array>
+#include <map>
+
 #include "codegen/debug_source.h"
 #include "codegen/llvm/llvm.h"
 #include "codegen/llvm/math.h"
@@ -30,6 +33,12 @@ std::string machine_code(llvm::Module& module, llvm::TargetMachine& machine, llv
 /// where what they call is defined nowhere or twice.
 std::vector<std::string> imported_objects(const IRModule& lowered, const Target& target, int opt_level);
 
+/// Rows of matrix registers, and bytes in a row of the left operand.
+struct MatrixShape {
+  int64_t rows = 0, row_bytes = 0;
+  bool operator==(const MatrixShape&) const = default;
+};
+
 class Emitter {
  public:
   Emitter(llvm::Module& module, const Target& target);
@@ -45,6 +54,12 @@ class Emitter {
 
  private:
   using V = llvm::Value*;
+  /// An operand that is in a matrix register.
+  struct HeldMatrix {
+    const tir::Var* buffer;
+    PrimExpr begin;
+    int64_t id;
+  };
   /// The function under construction; an outlined parallel body has its own.
   struct Frame {
     llvm::Function* function = nullptr;
@@ -57,6 +72,11 @@ class Emitter {
     std::unordered_map<const tir::PrimExprNode*, V> memo;
     std::vector<const tir::PrimExprNode*>
         memo_order;  ///< so that what a branch computed is forgotten behind it
+    // Matrix registers: of the sums of a buffer by where they begin, and what holds operands, the oldest
+    // first.
+    bool matrices = false, one_matrix_shape = false;
+    std::unordered_map<const tir::Var*, std::map<int64_t, int64_t>> sum_registers;
+    std::array<std::vector<HeldMatrix>, 2> matrix_operands;
   };
 
   // Types: values in registers, and elements in memory (booleans are bytes there). Narrow floats are their
@@ -99,6 +119,19 @@ class Emitter {
   V x86_dot(V acc, V a, V b, DataType x, DataType y, int64_t lanes, int64_t group);
   V arm_dot(V acc, V a, V b, DataType x, DataType y, int64_t lanes, int64_t group);
   V lookup(const tir::Call& n);  // emit_lookup.cpp
+
+  // emit_matrix.cpp
+  void begin_matrices(const tir::Stmt& body);  ///< of the function that begins there
+  void end_matrices();                         ///< where it returns
+  std::vector<MatrixShape> matrix_shapes(const tir::Stmt& s) const;
+  void shape_matrices(const MatrixShape& shape);
+  void forget_matrices(
+      const tir::Stmt& s);  ///< a statement begins or ends: operands are held from loops to loops
+  void matrix_loops(const tir::For& n);
+  int64_t sum_register(const tir::Buffer& b, const PrimExpr& begin);
+  V operand_register(bool left, const tir::Buffer& b, const PrimExpr& begin, int64_t row_bytes);
+  void load_matrix(int64_t id, const tir::Buffer& b, const PrimExpr& begin, int64_t row_bytes);
+  V tile(uint32_t intrinsic, std::vector<V> args);
   V call_prim_func(const tir::Call& n);
   V call_llvm(const tir::Call& n);
   V call_extern(const tir::Call& n);

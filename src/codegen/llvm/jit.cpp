@@ -4,6 +4,7 @@
 #include <llvm/ExecutionEngine/Orc/LLJIT.h>
 #include <llvm/Support/MemoryBuffer.h>
 
+#include "base/matrix_permission.h"
 #include "codegen/calls.h"
 #include "codegen/elf.h"
 #include "codegen/llvm/processors.h"
@@ -32,8 +33,11 @@ bool visible(llvm::StringRef name) {
 
 }  // namespace
 
-LoadedCode load_elf(const ObjectCode& code, const Target&) {
+LoadedCode load_elf(const ObjectCode& code, const Target& target) {
   initialize_processors();
+  if (target->has("amx_tile") && !may_use_matrix_registers())
+    fail("T0804", "machine code cannot be loaded: the system lets this process use no matrix registers", {},
+         "a target without amx_tile does without them");
   std::shared_ptr<llvm::orc::LLJIT> jit = loaded(llvm::orc::LLJITBuilder().create());
   auto& library = jit->getMainJITDylib();
   library.addGenerator(loaded(llvm::orc::DynamicLibrarySearchGenerator::GetForCurrentProcess(
