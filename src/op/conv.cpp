@@ -291,6 +291,7 @@ struct ConvSizes {
   int64_t dot = 0;         ///< input channels that one dot instruction multiplies; 0: floats of 32 bits
   int64_t taps = 0;        ///< of a depthwise window that one dot instruction multiplies; 0: one by one
   Shape data;
+  DataType type = f32;  ///< of the data
   Expr weight;
 };
 /// Data of 16 bits is copied where it is padded: the copy can hold rows by turns, so that one instruction
@@ -314,7 +315,7 @@ std::optional<ConvSizes> conv_sizes(const LayoutContext& ctx, size_t n) {
   if (!weight || !data || data_block(a.data_layout, n) != 0 || data_block(a.out_layout, n) != 0)
     return std::nullopt;
   const DataType x = tensor_arg(call, 0).dtype, w = weight->data.dtype();
-  ConvSizes c{.spatial = n, .groups = a.groups, .data = *data, .weight = call.args[1]};
+  ConvSizes c{.spatial = n, .groups = a.groups, .data = *data, .type = x, .weight = call.args[1]};
   if (x.bits == 8 && ctx.dtype == i32) c.dot = ctx.dot_group(x, w, i32);
   if (x == DataType::bfloat16()) c.dot = ctx.dot_group(x, w, f32);
   const bool floats = w == f32 && (x == f32 || is_widened(x, w));
@@ -341,7 +342,7 @@ const LaidOut* filled_up(const LayoutContext& ctx, const ConvSizes& c) {
 }
 
 void choose_result(const LayoutContext& ctx, const ConvSizes& c, ConvChoice& choice) {
-  choice.out = cost::channel_block(c.outputs, ctx.target), choice.outputs = c.outputs;
+  choice.out = cost::channel_block(c.outputs, c.type, ctx.target), choice.outputs = c.outputs;
   if (const LaidOut* x = c.depthwise ? filled_up(ctx, c) : nullptr) {
     choice.out = trailing_block(x->layout), choice.outputs = x->channels;
     return;
@@ -350,7 +351,7 @@ void choose_result(const LayoutContext& ctx, const ConvSizes& c, ConvChoice& cho
   // An image of one point reads little but weights.
   const bool one_point = std::all_of(ctx.shape.begin() + 2, ctx.shape.end(), tir::is_one);
   choice.outputs = cost::filled_channels(c.outputs, one_point && !choice.out && !c.dot, ctx.target);
-  choice.out = cost::channel_block(choice.outputs, ctx.target);
+  choice.out = cost::channel_block(choice.outputs, c.type, ctx.target);
 }
 
 int64_t choose_data(const LayoutContext& ctx, const ConvSizes& c, int64_t out) {
@@ -361,13 +362,13 @@ int64_t choose_data(const LayoutContext& ctx, const ConvSizes& c, int64_t out) {
     const LaidOut* have = ctx.laid_out(x);
     const int64_t block = have ? trailing_block(have->layout) : 0;
     if (block && (c.groups == 1 || c.per_group % block == 0)) return block;
-    return cost::grouped_channel_block(c.per_group, ctx.target);
+    return cost::grouped_channel_block(c.per_group, c.type, ctx.target);
   }
   if (const LaidOut* have = filled_up(ctx, c)) return trailing_block(have->layout);
   const LaidOut* have = ctx.in_blocks(x);
   if (have && c.per_group % trailing_block(have->layout) == 0) return trailing_block(have->layout);
   // Plain data of few channels is read as it is.
-  const int64_t best = cost::channel_block(c.per_group, ctx.target);
+  const int64_t best = cost::channel_block(c.per_group, c.type, ctx.target);
   return have || c.groups > 1 || best < c.per_group ? best : 0;
 }
 

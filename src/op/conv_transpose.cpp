@@ -149,10 +149,10 @@ std::optional<LaidOut> layout_of_windows(LayoutContext& ctx, size_t n) {
   if (!side_by_side(a, Ints(w->data.shape().begin() + 2, w->data.shape().end()))) return std::nullopt;
   const DataType x = tensor_arg(ctx.call, 0).dtype;
   const int64_t group = x == f32 ? 0 : ctx.dot_group(x, w->data.dtype(), ctx.dtype);
-  const WindowBlocks b{cost::channel_block(w->data.shape()[0], ctx.target),
-                       cost::channel_block(w->data.shape()[1], ctx.target), group};
+  const WindowBlocks b{cost::channel_block(w->data.shape()[0], x, ctx.target),
+                       cost::channel_block(w->data.shape()[1], x, ctx.target), group};
   // Half a vector of outputs gains less than it costs to give them back in the program's layout.
-  if (!b.in || b.out != ctx.target->lanes(f32)) return std::nullopt;
+  if (!b.in || b.out % ctx.target->lanes(f32) != 0) return std::nullopt;
   if ((x != f32 && !group) || (group && b.in % group)) return std::nullopt;
   ConvTransposeAttrs laid = a;
   laid.data_layout = data_layout_name(n, b.in);

@@ -2,6 +2,8 @@
 // Widths of panels and of blocks of channels.
 #include "analysis/cost/layout.h"
 
+#include "target/matrix_registers.h"
+
 namespace tenon::cost {
 namespace {
 
@@ -14,13 +16,23 @@ constexpr int64_t kAddedShare = 8;
 /// Products for each one that counts: a dot instruction over whole vectors is worth more than so many.
 constexpr int64_t kMostJoined = 4;
 
+/// Channels that fill a row of a matrix register, or half of one, whichever divides them.
+int64_t matrix_block(int64_t channels, DataType data, const Target& target) {
+  if (!multiplies_matrices(target, data, data) || channels <= 0) return 0;
+  const int64_t row = kMatrixRowBytes / data.bytes();
+  for (int64_t block : {row, row / 2})
+    if (block > target->lanes(f32) && channels % block == 0) return block;
+  return 0;
+}
+
 }  // namespace
 
 bool worth_packing(int64_t rows, int64_t bytes, const Target& target) {
   return rows >= kPackedRows && bytes >= kPackedCaches * target->l2_bytes;
 }
 
-int64_t channel_block(int64_t channels, const Target& target) {
+int64_t channel_block(int64_t channels, DataType data, const Target& target) {
+  if (const int64_t block = matrix_block(channels, data, target)) return block;
   for (int64_t block : {target->lanes(f32), target->lanes(f32) / 2})
     if (block >= kLeastBlock && channels > 0 && channels % block == 0) return block;
   return 0;
@@ -31,7 +43,8 @@ int64_t filled_channels(int64_t channels, bool any_share, const Target& target) 
   return more * kAddedShare <= channels || (any_share && more <= channels) ? channels + more : channels;
 }
 
-int64_t grouped_channel_block(int64_t channels, const Target& target) {
+int64_t grouped_channel_block(int64_t channels, DataType data, const Target& target) {
+  if (const int64_t block = matrix_block(channels, data, target)) return block;
   if (channels % target->lanes(f32) == 0) return target->lanes(f32);
   return channels % kGroupedBlock == 0 ? kGroupedBlock : kLeastBlock;
 }

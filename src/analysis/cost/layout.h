@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Layouts of tensors that suit the register tiles behind them: panels of matrices, blocks of channels.
 #pragma once
+#include "base/dtype.h"
 #include "target/target.h"
 
 namespace tenon::cost {
@@ -9,16 +10,16 @@ namespace tenon::cost {
 /// constant is packed at compile time, which is always worth it.)
 bool worth_packing(int64_t rows, int64_t bytes, const Target& target);
 
-/// Channels of one block of a convolution's data: a vector of f32 or half of one, whichever divides them; 0:
-/// neither does.
-int64_t channel_block(int64_t channels, const Target& target);
+/// Channels of one block of a convolution's data of type `data`: a vector of f32 or half of one, whichever
+/// divides them, or more that fill the rows of matrix registers; 0: neither does.
+int64_t channel_block(int64_t channels, DataType data, const Target& target);
 /// Channels with those added that fill the last vector, where whole vectors are worth more than the added
 /// work. `any_share`: up to as many again, where time goes into reading weights and vectors read them in a
 /// row.
 int64_t filled_channels(int64_t channels, bool any_share, const Target& target);
 /// The same of the inputs of a convolution whose weights lie in groups for a dot instruction: the last block
 /// is filled up.
-int64_t grouped_channel_block(int64_t channels, const Target& target);
+int64_t grouped_channel_block(int64_t channels, DataType data, const Target& target);
 /// How many neighbouring groups of bytes, with `inputs` and `outputs` channels each, become one whose
 /// channels fill vectors, its weights 0 between them; 1: they stay.
 int64_t joined_groups(int64_t groups, int64_t inputs, int64_t outputs, const Target& target);

@@ -221,7 +221,7 @@ static IRModule convert_layout(IRModule module, PassContext& context) {
   const graph::Desired desired = graph::desired_layouts(context.options.get(kDesired));
   // A blocked layout is a decision for a machine: a block has as many channels as a vector has lanes, and no
   // layout has one where vectors are too short.
-  if (desired.empty() && (!target || !cost::channel_block(target->lanes(f32), target))) return module;
+  if (desired.empty() && (!target || !cost::channel_block(target->lanes(f32), f32, target))) return module;
   return graph::rewrite_functions<graph::ConvertLayout>(std::move(module), target, desired);
 }
 
