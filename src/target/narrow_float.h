@@ -2,7 +2,7 @@
 // Which instructions over floats of 16 bits a target record has. The legalisation of tensor programs leaves
 // what they do as it is, and code generation uses nothing else.
 #pragma once
-#include "target/target_kind.h"
+#include "target/matrix_registers.h"
 
 namespace tenon {
 
@@ -31,6 +31,7 @@ inline bool multiplies_bf16(const Target& t, int64_t lanes) {
 /// Is that faster than multiply-adds of float32? Intel's Sapphire Rapids begins one in two cycles where it
 /// begins four multiply-adds (measured: 116 Gop/s of bfloat16 beside 227 of float32, docs/precision.md).
 inline bool bf16_products_pay(const Target& t) {
+  if (multiplies_matrices(t, DataType::bfloat16(), DataType::bfloat16())) return true;
   const int64_t lanes = is_arm(t) ? 4 : t->lanes(f32);
   return multiplies_bf16(t, lanes) && t->cpu != "sapphirerapids";
 }

@@ -73,6 +73,18 @@ bool uses(const PrimExpr& e, const VarRef& v) {
 
 bool in_registers(const Buffer& b) { return b->scope == kMatrixScope; }
 
+bool zero(const PrimExpr& e) {
+  const auto* f = e.as<FloatImm>();
+  return f ? f->value == 0 : is_zero(e);
+}
+
+/// A first value as it lies in memory: `x[l]`, and `0 + x[l]`, which begins at 0 where x has a -0.
+const BufferLoad* first_value(const PrimExpr& e) {
+  const auto* sum = e.as<Add>();
+  const auto* l = (sum && zero(sum->a) ? sum->b : e).as<BufferLoad>();
+  return l && !in_registers(l->buffer) && !l->predicate ? l : nullptr;
+}
+
 /// The loads of a value, those of the registers left out.
 std::vector<const BufferLoad*> operands_of(const PrimExpr& value) {
   std::vector<const BufferLoad*> out;
@@ -237,11 +249,11 @@ void Emitter::matrix_loops(const For& n) {
   }
   const int64_t id = sum_register(store.buffer, access(store.buffer, store.indices, {{lane, 1}}, row).begin);
   if (nest.loops.size() == 2) {  // a first value
-    if (const auto* first = store.value.as<BufferLoad>(); first && !in_registers(first->buffer)) {
+    if (const BufferLoad* first = first_value(store.value)) {
       const MatrixAccess from = access(first->buffer, first->indices, {{lane, 1}}, row);
       return load_matrix(id, first->buffer, from.begin, from.row_bytes);
     }
-    if (!is_zero(store.value)) unknown(symbol_, "the first value is neither 0 nor in memory");
+    if (!zero(store.value)) unknown(symbol_, "the first value is neither 0 nor in memory");
     tile(llvm::Intrinsic::x86_tilezero, {b_.getInt8(uint8_t(id))});
     return;
   }
