@@ -146,20 +146,22 @@ struct DotTile {
 };
 
 /// The same with sums in matrix registers, which a target may have.
-DotTile in_matrix_registers(Facts f, const DotPlan& plan, const Target& target) {
+DotTile in_matrix_registers(Facts f, const DotPlan& plan, bool more_rows, const Target& target) {
   DotTile best;
   if (plan.form.own) return best;
   Access& along = f.loads[plan.along];
   if (!plan.in_groups(along, kMinLanes))
     along.stride[size_t(plan.lanes)] = plan.form.group;  // once it is copied
-  std::vector<Fusion> fusions{Fusion()};
-  for (const Fusion& fusion : fusable(f)) fusions.push_back(fusion);
+  // Rows as one first: fewer edges, and rows of several axes are innermost together.
+  std::vector<Fusion> fusions = fusable(f);
+  std::ranges::stable_sort(fusions, std::greater<>(), &Fusion::count);
+  fusions.push_back(Fusion());
   for (const Fusion& fusion : fusions) {
     if (fusion.any() && plan.lanes >= fusion.first && plan.lanes < fusion.first + fusion.count) continue;
     const cost::MatrixOperands operands{fusion.after(plan.lanes), fusion.after(plan.sum), plan.along,
                                         plan.shared, plan.form.group};
-    const cost::MatrixTile m =
-        cost::choose_matrix_tile(fusion.any() ? fused(f, fusion) : f, operands, target);
+    const cost::MatrixTile m = cost::choose_matrix_tile(fusion.any() ? fused(f, fusion) : f, operands,
+                                                        more_rows && !fusion.any(), target);
     if (m && (!best.tile || m.tile.time < best.tile.time * kFusedTime))
       best = {m.tile, fusion, m.height, m.steps};
   }
@@ -174,8 +176,20 @@ DotTile choose(const Facts& f, const DotPlan& plan, const Target& target) {
     const Tile across = cost::choose_tile(fused(g, fusion), target, fusion.after(plan.lanes));
     if (across && (!best.tile || across.time < best.tile.time * kFusedTime)) best = {across, fusion};
   }
-  const DotTile registers = in_matrix_registers(f, plan, target);
+  const DotTile registers = in_matrix_registers(f, plan, false, target);
   return registers.tile && (!best.tile || registers.tile.time < best.tile.time) ? registers : best;
+}
+
+/// The iterators of a copy of the operand: those that its index has, of the reduction first.
+std::vector<int> copied_iterators(const Facts& f, const Access& operand) {
+  std::vector<int> out;
+  for (const std::vector<int>* list : {&f.reduce, &f.spatial})
+    for (int i : *list)
+      if (std::ranges::any_of(operand.index, [&](const cost::Index& x) {
+            return std::ranges::find(x.iterators, i) != x.iterators.end();
+          }))
+        out.push_back(i);
+  return out;
 }
 
 /// A copy of the operand of the lanes in panels of `width`, of the other (width 0) with the groups innermost.
@@ -184,11 +198,7 @@ BlockRV lay_out(Draft& draft, BlockRV reduction, const Facts& f, const DotPlan& 
   const Access& l = f.loads[width > 0 ? plan.along : plan.shared];
   const BlockRV copy = copy_operand(draft, reduction, l);
   if (copy.id < 0) return copy;
-  // The copy's dimensions are the iterators that its index has: those of the reduction first.
-  std::vector<int> dims;
-  for (const std::vector<int>* list : {&f.reduce, &f.spatial})
-    for (int i : *list)
-      if (l.stride[size_t(i)] != 0) dims.push_back(i);
+  const std::vector<int> dims = copied_iterators(f, l);
   const PrimExpr group(plan.form.group), panel(width);
   auto layout = [&](const Array<VarRef>& x) {
     Array<PrimExpr> out;
@@ -307,15 +317,10 @@ RuleOutcome copy_in_groups(Draft& draft, Operands& o, int64_t width) {
   const Access& operand = o.facts.loads[width > 0 ? o.plan.along : o.plan.shared];
   if (!cost::worth_groups(o.facts, operand, o.grouping(operand))) return RuleOutcome::copy_costs;
   if (width > 0) {
-    // The copy's iterators are those of the operand: those of the sum first.
-    int at = 0;
-    for (const std::vector<int>* list : {&o.facts.reduce, &o.facts.spatial})
-      for (int i : *list) {
-        if (operand.stride[size_t(i)] == 0) continue;
-        if (i == o.plan.sum) o.grouped.sum = at;
-        if (i == o.plan.lanes) o.grouped.lanes = at;
-        ++at;
-      }
+    const std::vector<int> dims = copied_iterators(o.facts, operand);
+    auto at = [&](int i) { return int(std::ranges::find(dims, i) - dims.begin()); };
+    o.grouped.sum = at(o.plan.sum);
+    o.grouped.lanes = at(o.plan.lanes);
   }
   o.copies.push_back(lay_out(draft, o.reduction, o.facts, o.plan, width));
   if (width > 0) o.grouped.id = o.copies.back(), o.grouped.panel = width;
@@ -330,6 +335,37 @@ int64_t panel_width(const Tile& tile, int64_t extent) {
   return width;
 }
 
+/// Rows that fill no matrix registers are copied with further ones behind them where that takes less time.
+RuleOutcome fill_matrix_rows(Draft& draft, Operands& o) {
+  constexpr double kFilledTime = 0.9;  ///< what it takes at most, beside the copy
+  const DotTile filled = in_matrix_registers(o.facts, o.plan, true, draft.target);
+  const int rows = filled.tile.rows;
+  if (!filled.tile || filled.fusion.any() || o.facts.extent[size_t(rows)] % filled.tile.row_count == 0)
+    return RuleOutcome::applied;
+  const DotTile now = choose(o.facts, o.plan, draft.target);
+  const Access operand = o.facts.loads[o.plan.shared];
+  if ((now.tile && filled.tile.time > now.tile.time * kFilledTime) ||
+      !cost::worth_groups(o.facts, operand, o.grouping(operand)))
+    return RuleOutcome::applied;
+  // Rows outside, the sum inside, as operand and copy lie.
+  std::vector<int> dims = copied_iterators(o.facts, operand), order;
+  for (int i : dims)
+    if (i != o.plan.sum) order.push_back(i);
+  order.push_back(o.plan.sum);
+  const BlockRV copy = lay_out(draft, o.reduction, o.facts, o.plan, 0);
+  if (copy.id < 0) return RuleOutcome::lost_loop;
+  o.copies.push_back(copy);
+  draft.schedule.transform_block_layout(
+      copy, index_map(int(dims.size()), [&](const Array<VarRef>& x) {
+        Array<PrimExpr> out;
+        for (int i : order) out.push_back(x[size_t(std::ranges::find(dims, i) - dims.begin())]);
+        return out;
+      }));
+  draft.schedule.pad_iteration(copy, int(std::ranges::find(order, rows) - order.begin()),
+                               filled.tile.row_count);
+  return o.read(draft);
+}
+
 /// Operands in groups; panels that exist already fix the width of the tile.
 RuleOutcome prepare(Draft& draft, Operands& o) {
   if (const RuleOutcome r = pad_groups(draft, o); r != RuleOutcome::applied) return r;
@@ -340,8 +376,8 @@ RuleOutcome prepare(Draft& draft, Operands& o) {
     if (const RuleOutcome r = copy_in_groups(draft, o, width); r != RuleOutcome::applied) return r;
   }
   if (o.facts.loads[o.plan.shared].step(o.plan.sum, o.plan.form.group) != 1)
-    return copy_in_groups(draft, o, 0);
-  return RuleOutcome::applied;
+    if (const RuleOutcome r = copy_in_groups(draft, o, 0); r != RuleOutcome::applied) return r;
+  return fill_matrix_rows(draft, o);
 }
 
 }  // namespace

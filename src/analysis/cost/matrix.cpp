@@ -29,6 +29,15 @@ bool rows_along(const Nest& n, const MatrixOperands& o, int i) {
          n.write.stride[size_t(i)] >= n.write.stride[size_t(o.lanes)];
 }
 
+/// Rows that the shared operand has along the iterator: those of its dimension where that is one of its own.
+int64_t rows_there(const Nest& n, const MatrixOperands& o, int i) {
+  const Access& shared = n.loads[o.shared];
+  for (size_t d = 0; d < shared.index.size(); ++d)
+    if (shared.index[d].plain && shared.index[d].iterators == std::vector<int>{i})
+      return std::max(n.extent[size_t(i)], tir::as_int(shared.buffer->shape[d]).value_or(0));
+  return n.extent[size_t(i)];
+}
+
 /// Cycles for one group of products that counts.
 double matrix_time(const Nest& n, const MatrixOperands& o, const MatrixTile& m, const Target& target) {
   const Tile& t = m.tile;
@@ -43,13 +52,16 @@ double matrix_time(const Nest& n, const MatrixOperands& o, const MatrixTile& m, 
   const double once = down * across * kPutAway / steps;
   const double cycles = std::max(loads, multiplies) + bytes * kNotHidden / target->l2_bandwidth + once;
   const int64_t lanes = n.extent[size_t(t.vector)];
-  const double use = double(lanes) / double(ceil_div(lanes, t.width()) * t.width());
+  const int64_t rows = n.extent[size_t(t.rows)];
+  const double use = double(lanes) / double(ceil_div(lanes, t.width()) * t.width()) * double(rows) /
+                     double(ceil_div(rows, t.row_count) * t.row_count);
   return cycles / (down * height * double(t.width()) * groups * use);
 }
 
 }  // namespace
 
-MatrixTile choose_matrix_tile(const Nest& nest, const MatrixOperands& o, const Target& target) {
+MatrixTile choose_matrix_tile(const Nest& nest, const MatrixOperands& o, bool more_rows,
+                              const Target& target) {
   const Access &along = nest.loads[o.along], &shared = nest.loads[o.shared];
   MatrixTile best;
   if (!multiplies_matrices(target, shared.buffer->dtype, along.buffer->dtype)) return best;
@@ -73,12 +85,12 @@ MatrixTile choose_matrix_tile(const Nest& nest, const MatrixOperands& o, const T
   };
   for (int i : nest.spatial) {
     if (!rows_along(nest, o, i)) continue;
-    const int64_t extent = nest.extent[size_t(i)];
+    const int64_t extent = nest.extent[size_t(i)], there = rows_there(nest, o, i);
     for (int64_t height = std::min(kMatrixRows, extent); height >= kLeastHeight; --height) {
       for (int64_t down = 1; down <= kMatrixSums; ++down) {
-        if (extent % (height * down) != 0) continue;
-        MatrixTile m{
-            {.vector = o.lanes, .rows = i, .lanes = kMatrixLanes, .row_count = height * down}, height, steps};
+        const int64_t rows = height * down;
+        if (extent % rows != 0 && !more_rows && ceil_div(extent, rows) * rows > there) continue;
+        MatrixTile m{{.vector = o.lanes, .rows = i, .lanes = kMatrixLanes, .row_count = rows}, height, steps};
         consider(m);
         for (int j : nest.spatial) {
           if (down > 1 || j == i || !rows_along(nest, o, j)) continue;
