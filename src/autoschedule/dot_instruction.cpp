@@ -168,7 +168,7 @@ DotTile in_matrix_registers(Facts f, const DotPlan& plan, bool more_rows, const 
   return best;
 }
 
-DotTile choose(const Facts& f, const DotPlan& plan, const Target& target) {
+DotTile in_vector_registers(const Facts& f, const DotPlan& plan, const Target& target) {
   const Facts g = in_groups(f, plan);
   DotTile best{cost::choose_tile(g, target, plan.lanes), {}};
   for (const Fusion& fusion : fusable(f)) {
@@ -176,8 +176,13 @@ DotTile choose(const Facts& f, const DotPlan& plan, const Target& target) {
     const Tile across = cost::choose_tile(fused(g, fusion), target, fusion.after(plan.lanes));
     if (across && (!best.tile || across.time < best.tile.time * kFusedTime)) best = {across, fusion};
   }
-  const DotTile registers = in_matrix_registers(f, plan, false, target);
-  return registers.tile && (!best.tile || registers.tile.time < best.tile.time) ? registers : best;
+  return best;
+}
+
+DotTile choose(const Facts& f, const DotPlan& plan, const Target& target) {
+  const DotTile vectors = in_vector_registers(f, plan, target),
+                matrices = in_matrix_registers(f, plan, false, target);
+  return matrices.tile && (!vectors.tile || matrices.tile.time < vectors.tile.time) ? matrices : vectors;
 }
 
 /// The iterators of a copy of the operand: those that its index has, of the reduction first.
@@ -335,22 +340,22 @@ int64_t panel_width(const Tile& tile, int64_t extent) {
   return width;
 }
 
-/// Rows that fill no matrix registers are copied with further ones behind them where that takes less time.
-RuleOutcome fill_matrix_rows(Draft& draft, Operands& o) {
+/// Does a copy of the rows with further ones behind them, which fill matrix registers, save time?
+bool fills_rows(const Operands& o, const DotTile& now, const DotTile& filled) {
   constexpr double kFilledTime = 0.9;  ///< what it takes at most, beside the copy
-  const DotTile filled = in_matrix_registers(o.facts, o.plan, true, draft.target);
-  const int rows = filled.tile.rows;
-  if (!filled.tile || filled.fusion.any() || o.facts.extent[size_t(rows)] % filled.tile.row_count == 0)
-    return RuleOutcome::applied;
-  const DotTile now = choose(o.facts, o.plan, draft.target);
+  if (!filled.tile || filled.fusion.any() ||
+      o.facts.extent[size_t(filled.tile.rows)] % filled.tile.row_count == 0)
+    return false;
+  const Access& operand = o.facts.loads[o.plan.shared];
+  return (!now.tile || filled.tile.time < now.tile.time * kFilledTime) &&
+         cost::worth_groups(o.facts, operand, o.grouping(operand));
+}
+
+RuleOutcome fill_rows(Draft& draft, Operands& o, const Tile& tile) {
   const Access operand = o.facts.loads[o.plan.shared];
-  if ((now.tile && filled.tile.time > now.tile.time * kFilledTime) ||
-      !cost::worth_groups(o.facts, operand, o.grouping(operand)))
-    return RuleOutcome::applied;
   // Rows outside, the sum inside, as operand and copy lie.
-  std::vector<int> dims = copied_iterators(o.facts, operand), order;
-  for (int i : dims)
-    if (i != o.plan.sum) order.push_back(i);
+  std::vector<int> dims = copied_iterators(o.facts, operand), order = dims;
+  std::erase(order, o.plan.sum);
   order.push_back(o.plan.sum);
   const BlockRV copy = lay_out(draft, o.reduction, o.facts, o.plan, 0);
   if (copy.id < 0) return RuleOutcome::lost_loop;
@@ -361,8 +366,8 @@ RuleOutcome fill_matrix_rows(Draft& draft, Operands& o) {
         for (int i : order) out.push_back(x[size_t(std::ranges::find(dims, i) - dims.begin())]);
         return out;
       }));
-  draft.schedule.pad_iteration(copy, int(std::ranges::find(order, rows) - order.begin()),
-                               filled.tile.row_count);
+  draft.schedule.pad_iteration(copy, int(std::ranges::find(order, tile.rows) - order.begin()),
+                               tile.row_count);
   return o.read(draft);
 }
 
@@ -376,20 +381,12 @@ RuleOutcome prepare(Draft& draft, Operands& o) {
     if (const RuleOutcome r = copy_in_groups(draft, o, width); r != RuleOutcome::applied) return r;
   }
   if (o.facts.loads[o.plan.shared].step(o.plan.sum, o.plan.form.group) != 1)
-    if (const RuleOutcome r = copy_in_groups(draft, o, 0); r != RuleOutcome::applied) return r;
-  return fill_matrix_rows(draft, o);
+    return copy_in_groups(draft, o, 0);
+  return RuleOutcome::applied;
 }
 
-}  // namespace
-
-RuleOutcome dot_instruction(Draft& draft, const Site& site) {
-  Operands o{site.reduction, {}, {}};
-  if (const RuleOutcome r = o.read(draft); r != RuleOutcome::applied) return r;
-  if (!o.facts.block->init) return RuleOutcome::no_reduction;
-  if (given_tile(o.facts)) return RuleOutcome::given_tile;
-  if (!plain_result(o.facts)) return RuleOutcome::indirect_result;
-  if (const RuleOutcome r = prepare(draft, o); r != RuleOutcome::applied) return r;
-  const DotTile chosen = choose(o.facts, o.plan, draft.target);
+/// The tile, and then the copies.
+RuleOutcome finish(Draft& draft, const Site& site, const Operands& o, const DotTile& chosen) {
   if (!chosen.tile || !o.plan.in_groups(o.facts.loads[o.plan.along], chosen.tile.lanes))
     return RuleOutcome::no_tile;
   TileRequest request{site.reduction, site.epilogue, o.facts, chosen.fusion, chosen.tile};
@@ -406,6 +403,32 @@ RuleOutcome dot_instruction(Draft& draft, const Site& site) {
       schedule_copy(draft, c);
   }
   return RuleOutcome::applied;
+}
+
+}  // namespace
+
+RuleOutcome dot_instruction(Draft& draft, const Site& site) {
+  Operands o{site.reduction, {}, {}};
+  if (const RuleOutcome r = o.read(draft); r != RuleOutcome::applied) return r;
+  if (!o.facts.block->init) return RuleOutcome::no_reduction;
+  if (given_tile(o.facts)) return RuleOutcome::given_tile;
+  if (!plain_result(o.facts)) return RuleOutcome::indirect_result;
+  if (const RuleOutcome r = prepare(draft, o); r != RuleOutcome::applied) return r;
+  const DotTile chosen = choose(o.facts, o.plan, draft.target),
+                filled = in_matrix_registers(o.facts, o.plan, true, draft.target);
+  auto with_filled_rows = [&](Draft& d) {
+    Operands rows = o;
+    const RuleOutcome r = fill_rows(d, rows, filled.tile);
+    return r == RuleOutcome::applied ? finish(d, site, rows, choose(rows.facts, rows.plan, d.target)) : r;
+  };
+  if (fills_rows(o, chosen, filled) &&
+      attempt(draft, "rows that fill matrix registers", with_filled_rows) == RuleOutcome::applied)
+    return RuleOutcome::applied;
+  if (chosen.matrix_rows > 0 && attempt(draft, "sums in matrix registers", [&](Draft& d) {
+                                  return finish(d, site, o, chosen);
+                                }) == RuleOutcome::applied)
+    return RuleOutcome::applied;
+  return finish(draft, site, o, in_vector_registers(o.facts, o.plan, draft.target));
 }
 
 }  // namespace tenon::rules

@@ -85,6 +85,37 @@ const BufferLoad* first_value(const PrimExpr& e) {
   return l && !in_registers(l->buffer) && !l->predicate ? l : nullptr;
 }
 
+/// Quotients and remainders of tiles that lie inside panels: (16 * i + l) // 48 is 16 * i // 48 for 16 lanes.
+PrimExpr inside_panels(const PrimExpr& e, const std::vector<VarRef>& loops, Analyzer& a) {
+  // The numerator as what stands still and what the loops add, when both stay inside one panel.
+  auto apart = [&](const PrimExpr& numerator,
+                   const PrimExpr& panel) -> std::optional<std::pair<PrimExpr, PrimExpr>> {
+    const auto width = as_int(panel);
+    const auto form = width ? affine_form(numerator, loops, a) : std::nullopt;
+    if (!form || *width <= 0 || form->terms.empty()) return std::nullopt;
+    const PrimExpr added = a.simplify(numerator - form->base);
+    for (int64_t tile = 2; tile <= *width; ++tile)
+      if (*width % tile == 0 && a.can_prove(lt(added, PrimExpr(tile))))
+        return a.can_prove(ge(added, PrimExpr(0))) &&
+                       is_zero(a.simplify(floormod(form->base, PrimExpr(tile))))
+                   ? std::optional(std::pair(form->base, added))
+                   : std::nullopt;
+    return std::nullopt;
+  };
+  return rewrite_any(
+             e,
+             [&](const ObjectRef& n) -> ObjectRef {
+               if (const auto* d = n.as<FloorDiv>())
+                 if (const auto parts = apart(d->a, d->b)) return floordiv(parts->first, d->b);
+               if (const auto* d = n.as<FloorMod>())
+                 if (const auto parts = apart(d->a, d->b))
+                   return floormod(parts->first, d->b) + parts->second;
+               return {};
+             },
+             [](const ObjectRef& n) { return n.is<BufferNode>(); })
+      .cast<PrimExprNode>();
+}
+
 /// The loads of a value, those of the registers left out.
 std::vector<const BufferLoad*> operands_of(const PrimExpr& value) {
   std::vector<const BufferLoad*> out;
@@ -217,6 +248,7 @@ void Emitter::matrix_loops(const For& n) {
     at = a.simplify(at);
     std::vector<VarRef> terms{rows};
     for (auto& [v, step] : steps) terms.push_back(v);
+    at = a.simplify(inside_panels(at, terms, a));
     const auto form = affine_form(at, terms, a);
     if (!form) unknown(symbol_, fmt::format("`{}` is not regular along them", b->name));
     MatrixAccess out{form->base};
