@@ -6,8 +6,10 @@
 #include <algorithm>
 
 #include "analysis/cost/matrix.h"
+#include "analysis/region.h"
 #include "autoschedule/tile.h"
 #include "schedule/dot_intrin.h"
+#include "target/matrix_registers.h"
 
 namespace tenon::rules {
 
@@ -303,6 +305,36 @@ struct Operands {
   }
 };
 
+/// Do neighbours along the iterator lie side by side, across the dimensions of the buffer?
+bool side_by_side(const Facts& f, const Access& a, int iterator) {
+  Analyzer analyzer;
+  PrimExpr at(0);
+  for (const IterVar& v : f.block->iter_vars) analyzer.bind(v->var, v->dom, true);
+  for (size_t d = 0; d < a.indices.size(); ++d) at = at * a.buffer->shape[d] + a.indices[d];
+  const VarRef v = f.block->iter_vars[size_t(iterator)]->var;
+  const auto form = affine_form(analyzer.simplify(at), {v}, analyzer);
+  return form && !uses_var(form->base, v.get()) && form->terms.size() == 1 && form->terms[0].second == 1;
+}
+
+/// Taps of a window whose few channels lie side by side are one step of a matrix register: three taps of four
+/// bytes are a row of twelve.
+RuleOutcome join_taps(Draft& draft, Operands& o) {
+  const Facts& f = o.facts;
+  const Access &along = f.loads[o.plan.along], &shared = f.loads[o.plan.shared];
+  const int taps = o.plan.sum - 1;
+  if (!multiplies_matrices(draft.target, shared.buffer->dtype, along.buffer->dtype) || taps < 0 ||
+      std::ranges::find(f.reduce, taps) == f.reduce.end() || f.symbolic(taps) || f.extent[size_t(taps)] < 2 ||
+      f.extent[size_t(o.plan.sum)] != o.plan.form.group || !o.plan.in_groups(along, kMinLanes) ||
+      shared.stride[size_t(taps)] != o.plan.form.group || shared.stride[size_t(o.plan.sum)] != 1)
+    return RuleOutcome::no_tile;
+  draft.schedule.fuse_iterators(o.reduction, taps, 2);
+  if (const RuleOutcome r = o.read(draft); r != RuleOutcome::applied) return r;
+  Access& joined = o.facts.loads[o.plan.shared];
+  if (o.plan.sum != taps || !side_by_side(o.facts, joined, taps)) return RuleOutcome::strided_sum;
+  joined.stride[size_t(taps)] = 1;
+  return RuleOutcome::applied;
+}
+
 /// The sum runs over whole groups; operands are filled up with 0.
 RuleOutcome pad_groups(Draft& draft, Operands& o) {
   const int64_t group = o.plan.form.group;
@@ -413,6 +445,14 @@ RuleOutcome dot_instruction(Draft& draft, const Site& site) {
   if (!o.facts.block->init) return RuleOutcome::no_reduction;
   if (given_tile(o.facts)) return RuleOutcome::given_tile;
   if (!plain_result(o.facts)) return RuleOutcome::indirect_result;
+  auto joined = [&](Draft& d) {
+    Operands taps = o;
+    const RuleOutcome r = join_taps(d, taps);
+    return r == RuleOutcome::applied
+               ? finish(d, site, taps, in_matrix_registers(taps.facts, taps.plan, false, d.target))
+               : r;
+  };
+  if (attempt(draft, "taps as one row", joined) == RuleOutcome::applied) return RuleOutcome::applied;
   if (const RuleOutcome r = prepare(draft, o); r != RuleOutcome::applied) return r;
   const DotTile chosen = choose(o.facts, o.plan, draft.target),
                 filled = in_matrix_registers(o.facts, o.plan, true, draft.target);

@@ -8,6 +8,8 @@
 namespace tenon {
 
 inline constexpr int64_t kMatrixRows = 16, kMatrixRowBytes = 64;
+inline constexpr int64_t kMatrixGroupBytes =
+    4;                                       ///< neighbours of the sum that lie together in the right operand
 inline constexpr int64_t kMatrixLanes = 16;  ///< sums in a row
 /// Of the eight registers, for sums; the others hold operands, two of each kind.
 inline constexpr int64_t kMatrixSums = 4, kMatrixOperands = 2;

@@ -46,7 +46,9 @@ int64_t filled_channels(int64_t channels, bool any_share, const Target& target) 
 int64_t grouped_channel_block(int64_t channels, DataType data, const Target& target) {
   if (const int64_t block = matrix_block(channels, data, target)) return block;
   if (channels % target->lanes(f32) == 0) return target->lanes(f32);
-  return channels % kGroupedBlock == 0 ? kGroupedBlock : kLeastBlock;
+  if (channels % kGroupedBlock == 0) return kGroupedBlock;
+  // Few channels, as of a picture: taps of a group each lie side by side in a row of a matrix register.
+  return multiplies_matrices(target, data, data) ? kMatrixGroupBytes / data.bytes() : kLeastBlock;
 }
 
 int64_t joined_groups(int64_t groups, int64_t inputs, int64_t outputs, const Target& target) {
