@@ -9,7 +9,6 @@
 #include <filesystem>
 
 #include "codegen/llvm/emitter.h"
-#include "target/matrix_registers.h"
 
 namespace tenon::codegen {
 
@@ -275,12 +274,7 @@ void Emitter::own_scope(const tir::Var* v) {
   scope_order_.push_back(scopes_[v]);
 }
 void Emitter::enter(const Allocate& n, std::vector<V>& held) {
-  if (n.buffer->scope == kMatrixScope) {  // registers
-    frame_->sum_registers[n.buffer->data.get()].clear();
-    if (frame_->one_matrix_shape) return;
-    if (const auto shapes = matrix_shapes(n.body); !shapes.empty()) shape_matrices(shapes[0]);
-    return;
-  }
+  if (enter_matrices(n)) return;
   bool workspace;
   V memory = allocate(n.buffer, &workspace);
   if (workspace) held.push_back(memory);
@@ -423,7 +417,7 @@ void Emitter::serial_loop(const For& n, const Stmt& inside, V begin, V end, bool
 }
 
 void Emitter::loop(const For& n) {
-  if (n.annotations.contains(kMatrixLoops)) return matrix_loops(n);
+  if (matrix(n)) return;
   const auto extent = as_int(n.extent);
   if (extent && *extent <= 0) return;
   if (n.kind == ForKind::parallel && !frame_->parallel && !(extent && *extent == 1)) return parallel_loop(n);

@@ -14,6 +14,7 @@
 #include "codegen/llvm/llvm.h"
 #include "codegen/llvm/math.h"
 #include "codegen/lowered.h"
+#include "codegen/matrix_loops.h"
 #include "target/narrow_float.h"
 
 namespace llvm {
@@ -32,12 +33,6 @@ std::string machine_code(llvm::Module& module, llvm::TargetMachine& machine, llv
 /// An object for each text that the programs import (imported.cpp). T0822 for one that cannot be used, and
 /// where what they call is defined nowhere or twice.
 std::vector<std::string> imported_objects(const IRModule& lowered, const Target& target, int opt_level);
-
-/// Rows of matrix registers, and bytes in a row of the left operand.
-struct MatrixShape {
-  int64_t rows = 0, row_bytes = 0;
-  bool operator==(const MatrixShape&) const = default;
-};
 
 class Emitter {
  public:
@@ -123,15 +118,14 @@ class Emitter {
   // emit_matrix.cpp
   void begin_matrices(const tir::Stmt& body);  ///< of the function that begins there
   void end_matrices();                         ///< where it returns
-  std::vector<MatrixShape> matrix_shapes(const tir::Stmt& s) const;
+  bool enter_matrices(const tir::Allocate& n);
   void shape_matrices(const MatrixShape& shape);
   void forget_matrices(
       const tir::Stmt& s);  ///< a statement begins or ends: operands are held from loops to loops
-  void matrix_loops(const tir::For& n);
-  int64_t sum_register(const tir::Buffer& b, const PrimExpr& begin);
-  V operand_register(bool left, const tir::Buffer& b, const PrimExpr& begin, int64_t row_bytes);
-  void load_matrix(int64_t id, const tir::Buffer& b, const PrimExpr& begin, int64_t row_bytes);
-  V tile(uint32_t intrinsic, std::vector<V> args);
+  bool matrix(const tir::For& n);
+  V operand_register(bool left, const MatrixRows& rows);
+  void move_matrix(uint32_t intrinsic, int64_t id, const MatrixRows& rows);
+  void tile(uint32_t intrinsic, std::vector<V> args);
   V call_prim_func(const tir::Call& n);
   V call_llvm(const tir::Call& n);
   V call_extern(const tir::Call& n);

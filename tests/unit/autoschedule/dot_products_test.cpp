@@ -1,35 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 // Contractions of narrow types: the default schedule finds the dot instructions that the target record names,
 // in programs that know nothing of them, and computes what the program says.
-#include <chrono>
-#include <sstream>
-
-#include "../schedule/programs.h"
-#include "autoschedule/default.h"
-#include "codegen/elf.h"
-#include "codegen/llvm/llvm.h"
-#include "ir/text.h"
-#include "pipeline/pass_lists.h"
-#include "runtime/kernel.h"
+#include "contractions.h"
 #include "schedule/dot_intrin.h"
 
 namespace tenon::testing {
 namespace {
 
-constexpr DataType i8 = DataType::int_(8), bf16 = DataType::bfloat16();
-
-/// Fixed records, so that the outcome does not depend on the machine of the test.
-Target record(const char* triple, Array<std::string> features, int64_t bits, int64_t registers) {
-  Target t = make<TargetNode>();
-  TargetNode* n = t.edit();
-  n->triple = triple;
-  n->features = std::move(features);
-  n->vector_bits = bits;
-  n->vector_registers = registers;
-  n->fma = true;
-  n->cores = 2;
-  return t;
-}
 Target vnni() {
   return record("x86_64-unknown-linux-gnu",
                 {"sse3", "ssse3", "sse4_1", "sse4_2", "avx", "avx2", "fma", "f16c", "avx512f", "avx512bw",
@@ -47,26 +24,6 @@ Target avx2_vnni() {
 }
 Target neon() { return record("aarch64-unknown-linux-gnu", {"asimd", "asimddp", "i8mm", "bf16"}, 128, 32); }
 
-/// D[i, j] = Σ wide(A[i, k]) · wide(B[k, j]) + bias[j], where B may be stored as B[j, k].
-Program product(PrimExpr m, int64_t n, int64_t k, DataType a_type, DataType b_type, bool by_columns = false,
-                bool epilogue = true) {
-  const DataType sum = a_type.is_float() ? f32 : i32;
-  Tensor a = te::placeholder({m, k}, a_type, "A"),
-         b = te::placeholder(by_columns ? Array<PrimExpr>{n, k} : Array<PrimExpr>{k, n}, b_type, "B"),
-         bias = te::placeholder({n}, sum, "bias");
-  tir::IterVar r = te::reduce_axis(tir::range(PrimExpr(0), PrimExpr(k)), "k");
-  Tensor c = te::compute(
-      {m, n},
-      [&](const Vars& v) {
-        const PrimExpr at_b = by_columns ? b({v[1], r->var}) : b({r->var, v[1]});
-        return te::sum(tir::cast(sum, a({v[0], r->var})) * tir::cast(sum, at_b), {r});
-      },
-      "C");
-  const std::string name = to_string(a_type) + " · " + to_string(b_type) + (by_columns ? " by columns" : "");
-  if (!epilogue) return {name, te::create_prim_func({a, b, c}), {}};
-  Tensor d = te::compute({m, n}, [&](const Vars& v) { return c({v[0], v[1]}) + bias({v[1]}); }, "D");
-  return {name, te::create_prim_func({a, b, bias, d}), {}};
-}
 /// ein"bhik,jkh->bihj" of bytes.
 Program einsum() {
   Tensor a = te::placeholder({2, 3, 20, 24}, u8, "A"), b = te::placeholder({33, 24, 3}, i8, "B");
@@ -80,23 +37,6 @@ Program einsum() {
       "C");
   return {"einsum", te::create_prim_func({a, b, c}), {}};
 }
-/// Channels last: y[h, w, o] = Σ x[h + r, w + s, c] · k[r, s, c, o].
-Program image(int64_t channels) {
-  Tensor x = te::placeholder({9, 11, channels}, u8, "X"), k = te::placeholder({3, 3, channels, 20}, i8, "K");
-  tir::IterVar r = te::reduce_axis(tir::range(PrimExpr(0), PrimExpr(3)), "r"),
-               s = te::reduce_axis(tir::range(PrimExpr(0), PrimExpr(3)), "s"),
-               c = te::reduce_axis(tir::range(PrimExpr(0), PrimExpr(channels)), "c");
-  Tensor y = te::compute(
-      {7, 9, 20},
-      [&](const Vars& v) {
-        return te::sum(tir::cast(i32, x({v[0] + r->var, v[1] + s->var, c->var})) *
-                           tir::cast(i32, k({r->var, s->var, c->var, v[2]})),
-                       {r, s, c});
-      },
-      "Y");
-  return {"image", te::create_prim_func({x, k, y}), {}};
-}
-
 /// A window of 5 × 3 at every `step`-th place of a padded plane, rows in pairs: y[h, w, l] =
 /// Σ x[step h + 2 r + t, w + s, l] · k[r, s, 2 l + t], the copy holding two rows by turns.
 Program plane_by_turns(int64_t step) {
@@ -129,69 +69,31 @@ Program plane_by_turns(int64_t step) {
   return {"plane by turns", te::create_prim_func({x, k, y}), {}};
 }
 
-std::string script_of(const tir::PrimFunc& f) {
-  return Trace::from_json(f->attrs.at("tenon.trace").as<std::string>()).to_script();
-}
-IRModule lowered(const tir::PrimFunc& f, const Target& target) {
-  IRModule m = IRModule::create();
-  tir::PrimFunc named = f;
-  named.edit()->attrs.set("global_symbol", Any(std::string("f")));
-  m.set("f", named);
-  PassContext context;
-  context.target = target;
-  for (const Pass& p : tensor_passes()) m = p.run(m, context);
-  return m;
-}
-/// The instructions, read back from their bytes.
-std::string assembly(const Program& p, const Target& t) {
-  return codegen::disassemble(codegen::llvm_object(lowered(default_schedule(p.function, t), t), t), t);
-}
-/// How often `word` stands in a line that also has `other`.
-int64_t lines_with(const std::string& text, const std::string& word, const std::string& other) {
-  int64_t n = 0;
-  std::istringstream in(text);
-  for (std::string line; std::getline(in, line);)
-    n += line.find(word) != std::string::npos && line.find(other) != std::string::npos;
-  return n;
-}
-
-void expect_dots(const Program& p, const Target& t, const std::string& intrin) {
-  const std::vector<NDArray> expected = run(p.function, p.sizes);
-  const tir::PrimFunc f = default_schedule(p.function, t);
-  const std::string script = script_of(f);
-  EXPECT_NE(script.find(intrin), std::string::npos) << p.name << "\n" << script;
-  ASSERT_EQ(problems_of(f), "") << p.name << "\n" << script;
-  ASSERT_TRUE(same(expected, run(f, p.sizes))) << p.name << "\n" << script << print(f);
-  Schedule again =
-      Schedule::replay(p.function, Trace::from_json(f->attrs.at("tenon.trace").as<std::string>()));
-  ASSERT_TRUE(structural_equal(again.function()->body, f->body)) << p.name;
-}
-
 TEST(DotProducts, FoundAtOddSizes) {
   for (auto [m, n, k] : std::vector<std::array<int64_t, 3>>{{40, 48, 32}, {33, 35, 30}, {34, 33, 7}}) {
-    expect_dots(product(m, n, k, u8, i8), vnni(), "dot4.uint8_int8");
-    expect_dots(product(m, n, k, i8, u8), vnni(), "dot4.int8_uint8");
-    expect_dots(product(m, n, k, i8, i8), avx2_vnni(), "dot4.int8_int8");
-    expect_dots(product(m, n, k, u8, u8), avx2(), "dot2.uint8_uint8");
-    expect_dots(product(m, n, k, i8, i8, false, false), neon(), "dot4.int8_int8.x4");
+    expect_scheduled(product(m, n, k, u8, i8), vnni(), "dot4.uint8_int8");
+    expect_scheduled(product(m, n, k, i8, u8), vnni(), "dot4.int8_uint8");
+    expect_scheduled(product(m, n, k, i8, i8), avx2_vnni(), "dot4.int8_int8");
+    expect_scheduled(product(m, n, k, u8, u8), avx2(), "dot2.uint8_uint8");
+    expect_scheduled(product(m, n, k, i8, i8, false, false), neon(), "dot4.int8_int8.x4");
   }
   for (auto [m, n, k] :
        std::vector<std::array<int64_t, 3>>{{100, 35, 18}, {97, 35, 5}})  // the last: A is only filled up
-    expect_dots(product(m, n, k, bf16, bf16), vnni(), "dot2.bfloat16_bfloat16");
-  expect_dots(product(33, 35, 30, u8, i8, true), vnni(), "dot4.uint8_int8");
-  expect_dots(product(100, 35, 18, bf16, bf16, true), vnni(), "dot2.bfloat16_bfloat16");
+    expect_scheduled(product(m, n, k, bf16, bf16), vnni(), "dot2.bfloat16_bfloat16");
+  expect_scheduled(product(33, 35, 30, u8, i8, true), vnni(), "dot4.uint8_int8");
+  expect_scheduled(product(100, 35, 18, bf16, bf16, true), vnni(), "dot2.bfloat16_bfloat16");
   // Too few rows to lay the matrix out for.
   EXPECT_EQ(script_of(default_schedule(product(4, 48, 32, u8, i8).function, vnni())).find("tensorize"),
             std::string::npos);
 }
 
 TEST(DotProducts, FoundInEinsumsAndImages) {
-  expect_dots(einsum(), vnni(), "dot4.uint8_int8");
-  for (int64_t channels : {8, 6}) expect_dots(image(channels), vnni(), "dot4.uint8_int8");
+  expect_scheduled(einsum(), vnni(), "dot4.uint8_int8");
+  for (int64_t channels : {8, 6}) expect_scheduled(image(channels), vnni(), "dot4.uint8_int8");
   tir::VarRef rows = tir::var("rows");
   Program p = product(rows, 48, 32, u8, i8);
   p.sizes = {{"rows", 13}};
-  expect_dots(p, vnni(), "dot4.uint8_int8");
+  expect_scheduled(p, vnni(), "dot4.uint8_int8");
 }
 
 /// D[h, i, j] = Σ wide(A[h, i, k]) · wide(B[h, k, j]), where B may lie as B[j, h, k].
@@ -238,7 +140,7 @@ TEST(DotProducts, OperandsMoveIntoGroupsAsVectors) {
 
 TEST(DotProducts, OfRowsByTurns) {
   for (const int64_t step : {1, 2}) {
-    expect_dots(plane_by_turns(step), vnni(), "dot2.bfloat16_bfloat16.own.x16");
+    expect_scheduled(plane_by_turns(step), vnni(), "dot2.bfloat16_bfloat16.own.x16");
     const std::string text = assembly(plane_by_turns(step), vnni());
     EXPECT_NE(text.find("vdpbf16ps"), std::string::npos);
     EXPECT_EQ(text.find("vfmadd"), std::string::npos);
@@ -295,30 +197,7 @@ TEST(DotProducts, SeenInTheAssemblyOfArm) {
   EXPECT_NE(assembly(product(100, 48, 32, bf16, bf16), neon()).find("bfdot"), std::string::npos);
 }
 
-int32_t in_order(const TenonKernelContext* context, TenonParallelBody body, void* closure, int64_t extent,
-                 int64_t) {
-  return body(closure, 0, extent, context);
-}
-void* scratch(const TenonKernelContext*, int64_t bytes) {
-  return std::aligned_alloc(64, size_t((bytes + 127) / 64 * 64));
-}
-void give_back(const TenonKernelContext*, void* p) { std::free(p); }
-
-/// All values of the types, not only small ones.
-NDArray random_values(std::vector<int64_t> shape, DataType t, uint64_t seed) {
-  std::mt19937_64 random(seed);
-  NDArray a = NDArray::empty(std::move(shape), t);
-  for (int64_t i = 0; i < a.size(); ++i)
-    if (t.is_float())
-      a.set_element(i, double(int64_t(random() % 2001) - 1000) / 64);
-    else
-      a.set_element_int(
-          i, t.bits > 8 ? int64_t(random() % 1000) : int64_t(random() % 256) - (t.is_int() ? 128 : 0));
-  return a;
-}
-
 TEST(DotProducts, MachineCodeAgrees) {
-  const Target host = host_target();
   for (auto [m, n, k] : std::vector<std::array<int64_t, 3>>{{100, 97, 17}})
     for (auto [x, y] : std::vector<std::pair<DataType, DataType>>{{u8, i8},
                                                                   {i8, u8},
@@ -328,30 +207,7 @@ TEST(DotProducts, MachineCodeAgrees) {
                                                                   {bf16, bf16},
                                                                   {f16, f16}}) {
       const Program p = product(m, n, k, x, y);
-      const DataType sum = x.is_float() ? f32 : i32;
-      std::vector<NDArray> args{random_values({m, k}, x, 1), random_values({k, n}, y, 2),
-                                random_values({n}, sum, 3), NDArray::zeros({m, n}, sum)};
-      std::vector<NDArray> want;
-      for (const NDArray& a : args) want.push_back(a.copy());
-      interpret_prim_func(p.function, want, {});
-      const codegen::LoadedCode jit = codegen::load_elf(
-          codegen::llvm_object(lowered(default_schedule(p.function, host), host), host), host);
-      auto* kernel = reinterpret_cast<TenonKernel>(jit.find("f"));
-      ASSERT_TRUE(kernel);
-      void* buffers[] = {args[0].data(), args[1].data(), args[2].data(), args[3].data()};
-      const TenonKernelContext context{in_order, scratch, give_back, nullptr};
-      ASSERT_EQ(kernel(buffers, nullptr, &context), 0);
-      for (int64_t i = 0; i < m * n; ++i) {
-        if (!sum.is_float()) {
-          ASSERT_EQ(args[3].element_int(i), want[3].element_int(i)) << p.name << " element " << i;
-        } else {
-          double bound = 0;
-          for (int64_t q = 0; q < k; ++q)
-            bound += std::abs(args[0].element(i / n * k + q) * args[1].element(q * n + i % n));
-          ASSERT_NEAR(args[3].element(i), want[3].element(i), 1e-6 * (bound + 1))
-              << p.name << " element " << i;
-        }
-      }
+      expect_machine_code(p, m, n, k, x, y);
     }
 }
 

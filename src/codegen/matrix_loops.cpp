@@ -1,0 +1,246 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "codegen/matrix_loops.h"
+
+#include <algorithm>
+#include <map>
+#include <set>
+
+#include "analysis/region.h"
+#include "analysis/simplify.h"
+#include "codegen/lowered.h"
+#include "target/matrix_registers.h"
+
+namespace tenon::codegen {
+
+using namespace tir;
+
+namespace {
+
+bool in_registers(const Buffer& b) { return b->scope == kMatrixScope; }
+
+bool uses(const PrimExpr& e, const VarRef& v) {
+  bool found = false;
+  pre_order(e, [&](const ObjectRef& n) {
+    found = found || n.same_as(v);
+    return !found && !n.is<BufferNode>();
+  });
+  return found;
+}
+
+/// An index without the casts of narrow_data_type: all of it in int64, in which nothing wraps.
+PrimExpr wide(const PrimExpr& e) {
+  if (const auto* c = e.as<Cast>(); c && c->value.dtype().is_integer()) return wide(c->value);
+  if (const auto* i = e.as<IntImm>()) return PrimExpr(i->value);
+  if (const auto* n = e.as<Add>()) return wide(n->a) + wide(n->b);
+  if (const auto* n = e.as<Sub>()) return wide(n->a) - wide(n->b);
+  if (const auto* n = e.as<Mul>()) return wide(n->a) * wide(n->b);
+  if (const auto* n = e.as<FloorDiv>()) return floordiv(wide(n->a), wide(n->b));
+  if (const auto* n = e.as<FloorMod>()) return floormod(wide(n->a), wide(n->b));
+  return e.dtype() == i64 ? e : cast(i64, e);
+}
+
+bool zero(const PrimExpr& e) {
+  const auto* f = e.as<FloatImm>();
+  return f ? f->value == 0 : is_zero(e);
+}
+
+/// The loads of a value, those of the registers left out.
+std::vector<const BufferLoad*> operands_of(const PrimExpr& value) {
+  std::vector<const BufferLoad*> out;
+  pre_order(value, [&](const ObjectRef& n) {
+    if (const auto* l = n.as<BufferLoad>(); l && !in_registers(l->buffer)) out.push_back(l);
+    return !n.is<BufferNode>();
+  });
+  return out;
+}
+
+/// Two or three loops around one store, read as accesses along them.
+class Reader {
+ public:
+  std::optional<MatrixLoops> read(const For& n) {
+    if (!enter(n)) return std::nullopt;
+    const int64_t rows = *as_int(loops_[0]->extent);
+    if (rows > kMatrixRows || *as_int(loops_[1]->extent) != kMatrixLanes) return std::nullopt;
+    out_.shape.rows = rows;
+    const bool done = !in_registers(store_->buffer) ? copy()
+                      : loops_.size() == 2          ? first_value()
+                                                    : products();
+    return done ? std::optional(out_) : std::nullopt;
+  }
+
+ private:
+  bool enter(const For& n) {
+    Stmt s = n.body;
+    if (!add(n)) return false;
+    while (s) {
+      Stmt inside;
+      if (const auto* f = s.as<For>()) {
+        if (!add(*f)) return false;
+        inside = f->body;
+      } else if (const auto* l = s.as<LetStmt>()) {
+        names_[l->var.get()] = substitute(l->value, names_), inside = l->body;
+      } else if (const auto* d = s.as<DeclBuffer>()) {
+        inside = d->body;
+      } else {
+        store_ = s.as<BufferStore>();
+      }
+      s = inside;
+    }
+    return store_ && !store_->predicate && (loops_.size() == 2 || loops_.size() == 3);
+  }
+  bool add(const For& n) {
+    if (!is_zero(n.min) || !as_int(n.extent) || *as_int(n.extent) < 1) return false;
+    loops_.push_back(&n);
+    a_.bind(n.loop_var, range(n.min, n.extent), true);
+    return true;
+  }
+  const VarRef& row() const { return loops_[0]->loop_var; }
+  const VarRef& lane() const { return loops_[1]->loop_var; }
+
+  /// The access as begin + row · rows + the steps that it must have; `k`: the sum's loop in other variables.
+  std::optional<MatrixRows> rows_of(const Buffer& b, const Array<PrimExpr>& indices, const VarRef& rows,
+                                    const std::vector<std::pair<VarRef, int64_t>>& steps,
+                                    const PrimExpr& k = {}) {
+    PrimExpr at = wide(substitute(flat_index(b, indices), names_));
+    if (k) at = substitute(at, {{loops_[2]->loop_var.get(), k}});
+    std::vector<VarRef> terms{rows};
+    for (auto& [v, step] : steps) terms.push_back(v);
+    at = a_.simplify(inside_panels(a_.simplify(at), terms));
+    const auto form = affine_form(at, terms, a_);
+    if (!form) return std::nullopt;
+    for (const For* f : loops_)
+      if (uses(form->base, f->loop_var)) return std::nullopt;
+    for (const VarRef& v : terms)
+      if (uses(form->base, v)) return std::nullopt;
+    auto step_of = [&](const VarRef& v) {
+      for (auto& [x, c] : form->terms)
+        if (x.same_as(v)) return c;
+      return int64_t(0);
+    };
+    for (auto& [v, step] : steps)
+      if (step_of(v) != step) return std::nullopt;
+    return MatrixRows{b, form->base, step_of(rows) * b->dtype.bytes()};
+  }
+
+  /// Quotients and remainders of tiles that lie inside panels: (16 * i + l) // 48 is 16 * i // 48 for 16
+  /// lanes.
+  PrimExpr inside_panels(const PrimExpr& e, const std::vector<VarRef>& terms) {
+    // The numerator as what stands still and what the loops add, when both stay inside one panel.
+    auto apart = [&](const PrimExpr& numerator,
+                     const PrimExpr& panel) -> std::optional<std::pair<PrimExpr, PrimExpr>> {
+      const auto width = as_int(panel);
+      const auto form = width ? affine_form(numerator, terms, a_) : std::nullopt;
+      if (!form || *width <= 0 || form->terms.empty()) return std::nullopt;
+      const PrimExpr added = a_.simplify(numerator - form->base);
+      for (int64_t tile = 2; tile <= *width; ++tile)
+        if (*width % tile == 0 && a_.can_prove(lt(added, PrimExpr(tile))))
+          return a_.can_prove(ge(added, PrimExpr(0))) &&
+                         is_zero(a_.simplify(floormod(form->base, PrimExpr(tile))))
+                     ? std::optional(std::pair(form->base, added))
+                     : std::nullopt;
+      return std::nullopt;
+    };
+    return rewrite_any(
+               e,
+               [&](const ObjectRef& n) -> ObjectRef {
+                 if (const auto* d = n.as<FloorDiv>())
+                   if (const auto parts = apart(d->a, d->b)) return floordiv(parts->first, d->b);
+                 if (const auto* d = n.as<FloorMod>())
+                   if (const auto parts = apart(d->a, d->b))
+                     return floormod(parts->first, d->b) + parts->second;
+                 return {};
+               },
+               [](const ObjectRef& n) { return n.is<BufferNode>(); })
+        .cast<PrimExprNode>();
+  }
+
+  bool sums(const Buffer& b, const Array<PrimExpr>& indices) {
+    const auto rows = rows_of(b, indices, row(), {{lane(), 1}});
+    const auto at = rows ? as_int(rows->begin) : std::nullopt;
+    if (!at) return false;
+    out_.sums = b, out_.sums_begin = *at;
+    return true;
+  }
+  bool memory(const Buffer& b, const Array<PrimExpr>& indices) {
+    const auto rows = rows_of(b, indices, row(), {{lane(), 1}});
+    if (!rows || b->dtype.bytes() * kMatrixLanes != kMatrixRowBytes) return false;
+    out_.memory = *rows;
+    return true;
+  }
+  bool copy() {
+    const auto* from = store_->value.as<BufferLoad>();
+    out_.kind = MatrixLoops::Kind::store;
+    return from && !from->predicate && in_registers(from->buffer) && loops_.size() == 2 &&
+           sums(from->buffer, from->indices) && memory(store_->buffer, store_->indices);
+  }
+  bool first_value() {
+    if (!sums(store_->buffer, store_->indices)) return false;
+    if (zero(store_->value)) return true;
+    // x[l], or 0 + x[l], which begins at 0 where x has a -0.
+    const auto* sum = store_->value.as<Add>();
+    const auto* first = (sum && zero(sum->a) ? sum->b : store_->value).as<BufferLoad>();
+    out_.kind = MatrixLoops::Kind::load;
+    return first && !first->predicate && !in_registers(first->buffer) &&
+           memory(first->buffer, first->indices);
+  }
+  bool products() {
+    value_ = substitute(store_->value, names_);
+    const std::vector<const BufferLoad*> loads = operands_of(value_);
+    if (!sums(store_->buffer, store_->indices) || loads.size() != 2 || loads[0]->predicate ||
+        loads[1]->predicate)
+      return false;
+    const bool swapped = uses(flat_index(loads[0]->buffer, loads[0]->indices), lane());
+    const BufferLoad &x = *loads[swapped ? 1 : 0], &y = *loads[swapped ? 0 : 1];
+    const int64_t steps = *as_int(loops_[2]->extent),
+                  group = kMatrixGroupBytes / std::max(1, x.buffer->dtype.bytes());
+    if (x.buffer->dtype.bits != y.buffer->dtype.bits || group < 2 || steps % group != 0) return false;
+    out_.kind = MatrixLoops::Kind::multiply;
+    out_.shape.row_bytes = steps * x.buffer->dtype.bytes();
+    if (out_.shape.row_bytes > kMatrixRowBytes) return false;
+    const auto left = rows_of(x.buffer, x.indices, row(), {{loops_[2]->loop_var, 1}});
+    // Along the sum the right operand lies in groups.
+    const VarRef high = var("group"), low = var("neighbour");
+    a_.bind(high, range(PrimExpr(0), PrimExpr(steps / group)), true);
+    a_.bind(low, range(PrimExpr(0), PrimExpr(group)), true);
+    const auto right =
+        rows_of(y.buffer, y.indices, high, {{lane(), group}, {low, 1}}, high * PrimExpr(group) + low);
+    if (!left || !right) return false;
+    out_.left = *left, out_.right = *right;
+    return true;
+  }
+
+  std::vector<const For*> loops_;
+  const BufferStore* store_ = nullptr;
+  PrimExpr value_;
+  VarMap names_;
+  Analyzer a_;
+  MatrixLoops out_;
+};
+
+}  // namespace
+
+std::optional<MatrixLoops> matrix_loops(const For& loops) { return Reader().read(loops); }
+
+std::optional<std::vector<MatrixShape>> matrix_shapes(const Stmt& s, bool parallel_apart) {
+  std::vector<MatrixShape> out;
+  std::map<const Var*, std::set<int64_t>> registers;
+  bool fit = true;
+  pre_order(s, [&](const ObjectRef& n) {
+    const auto* f = n.as<For>();
+    if (!f) return fit && (n.is<StmtNode>() || n.is<ArrayObj>());
+    if (parallel_apart && f->kind == ForKind::parallel && !is_one(f->extent)) return false;
+    if (!f->annotations.contains(kMatrixLoops)) return true;
+    const auto loops = matrix_loops(*f);
+    fit = fit && loops;
+    if (!fit) return false;
+    auto& known = registers[loops->sums->data.get()];
+    known.insert(loops->sums_begin);
+    fit = int64_t(known.size()) <= kMatrixSums;
+    if (loops->kind == MatrixLoops::Kind::multiply && std::ranges::find(out, loops->shape) == out.end())
+      out.push_back(loops->shape);
+    return false;
+  });
+  return fit ? std::optional(out) : std::nullopt;
+}
+
+}  // namespace tenon::codegen

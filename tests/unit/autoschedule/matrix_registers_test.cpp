@@ -1,0 +1,119 @@
+// SPDX-License-Identifier: Apache-2.0
+// Sums in matrix registers: which contractions get them, that the loops around them compute what the program
+// says, and the instructions that code generation makes of loops over one register.
+#include "base/matrix_permission.h"
+#include "contractions.h"
+
+namespace tenon::testing {
+namespace {
+
+/// A record with matrix registers beside the dot instructions.
+Target amx() {
+  Target t = record(
+      "x86_64-unknown-linux-gnu",
+      {"sse3", "ssse3", "sse4_1", "sse4_2", "avx", "avx2", "fma", "f16c", "avx512f", "avx512bw", "avx512cd",
+       "avx512dq", "avx512vl", "avx512_vnni", "avx512_bf16", "amx_tile", "amx_int8", "amx_bf16"},
+      512, 32);
+  return t;
+}
+constexpr const char* kAnnotated = "matrix_register";
+
+/// y[h, w, o] = Σ x[h + r, 2 w + s, c] · k[r, s, 4 o + c] of four channels, weights in groups.
+Program pictures() {
+  Tensor x = te::placeholder({10, 37, 4}, u8, "X"), k = te::placeholder({3, 5, 128}, i8, "K");
+  auto axis = [](int64_t n, const char* name) {
+    return te::reduce_axis(tir::range(PrimExpr(0), PrimExpr(n)), name);
+  };
+  tir::IterVar r = axis(3, "r"), s = axis(5, "s"), c = axis(4, "c");
+  Tensor y = te::compute(
+      {8, 16, 32},
+      [&](const Vars& v) {
+        return te::sum(tir::cast(i32, x({v[0] + r->var, v[1] * 2 + s->var, c->var})) *
+                           tir::cast(i32, k({r->var, s->var, v[2] * 4 + c->var})),
+                       {r, s, c});
+      },
+      "Y");
+  return {"pictures", te::create_prim_func({x, k, y}), {}};
+}
+
+TEST(MatrixRegisters, HoldSumsOfBytesAndBfloat16) {
+  for (auto [x, y] : std::vector<std::pair<DataType, DataType>>{{u8, i8}, {i8, u8}, {i8, i8}, {u8, u8}}) {
+    expect_scheduled(product(32, 64, 128, x, y), amx(), kAnnotated);
+    expect_scheduled(product(48, 48, 192, x, y, true), amx(), kAnnotated);
+  }
+  expect_scheduled(product(64, 64, 64, bf16, bf16), amx(), kAnnotated);
+  expect_scheduled(product(42, 32, 96, bf16, bf16, false, false), amx(), kAnnotated);
+}
+
+TEST(MatrixRegisters, RowsThatDoNotDivide) {
+  // Registers of 7 rows; rows that are copied with further ones behind them; columns beyond the last.
+  expect_scheduled(product(49, 64, 128, u8, i8), amx(), kAnnotated);
+  for (int64_t rows : {37, 53}) {
+    expect_scheduled(product(rows, 64, 128, u8, i8), amx(), kAnnotated);
+    expect_scheduled(product(rows, 72, 128, i8, i8), amx(), "pad_iteration");
+  }
+}
+
+TEST(MatrixRegisters, TapsOfFewChannelsAreOneRow) {
+  const Program p = pictures();
+  expect_scheduled(p, amx(), "fuse_iterators");
+  expect_scheduled(p, amx(), kAnnotated);
+}
+
+TEST(MatrixRegisters, NotForSymbolicRows) {
+  tir::VarRef rows = tir::var("rows");
+  Program p = product(rows, 64, 64, u8, i8);
+  p.sizes = {{"rows", 13}};
+  expect_scheduled(p, amx(), "dot4.uint8_int8");
+}
+
+TEST(MatrixRegisters, SeenInTheAssembly) {
+  // Compiled for a fixed record, so this holds on every machine.
+  for (auto& [p, word] :
+       std::vector<std::pair<Program, std::string>>{{product(32, 64, 128, u8, i8), "tdpbusd"},
+                                                    {product(32, 64, 128, i8, u8), "tdpbsud"},
+                                                    {product(32, 64, 128, i8, i8), "tdpbssd"},
+                                                    {product(32, 64, 128, u8, u8), "tdpbuud"},
+                                                    {product(32, 64, 128, bf16, bf16), "tdpbf16ps"}}) {
+    const std::string text = assembly(p, amx());
+    EXPECT_NE(text.find(word), std::string::npos) << p.name << "\n" << text;
+    // Two of each operand serve four sums, whose first values are loaded, too (LLVM may repeat the steps).
+    const int64_t products = lines_with(text, word, "tmm");
+    EXPECT_EQ(products % 4, 0) << text;
+    EXPECT_EQ(lines_with(text, "tileloadd", "tmm"), products + 4) << text;
+    EXPECT_NE(text.find("ldtilecfg"), std::string::npos);
+    EXPECT_NE(text.find("tilerelease"), std::string::npos);
+  }
+}
+
+TEST(MatrixRegisters, TwoShapesInOneFunction) {
+  // Rows of 16 and of 12, steps of 64 and of 32 bytes: registers are shaped anew for each.
+  Tensor a = te::placeholder({64, 64}, u8, "A"), b = te::placeholder({64, 32}, i8, "B"),
+         c = te::placeholder({60, 32}, u8, "C"), d = te::placeholder({32, 32}, i8, "D");
+  auto times = [](const Tensor& x, const Tensor& y, int64_t m, int64_t k, const char* name) {
+    tir::IterVar r = te::reduce_axis(tir::range(PrimExpr(0), PrimExpr(k)), "k");
+    return te::compute(
+        {PrimExpr(m), PrimExpr(32)},
+        [&](const Vars& v) {
+          return te::sum(tir::cast(i32, x({v[0], r->var})) * tir::cast(i32, y({r->var, v[1]})), {r});
+        },
+        name);
+  };
+  const Program p{
+      "two", te::create_prim_func({a, b, c, d, times(a, b, 64, 64, "E"), times(c, d, 60, 32, "F")}), {}};
+  expect_scheduled(p, amx(), kAnnotated);
+  EXPECT_EQ(lines_with(assembly(p, amx()), "ldtilecfg", "("), 2);
+}
+
+TEST(MatrixRegisters, MachineCodeAgrees) {
+  if (!host_target()->has("amx_int8") || !may_use_matrix_registers())
+    GTEST_SKIP() << "this machine has no matrix registers";
+  for (auto [m, n, k] : std::vector<std::array<int64_t, 3>>{
+           {32, 64, 128}, {37, 72, 64}, {49, 48, 192}, {64, 33, 20}, {16, 16, 64}, {53, 32, 128}})
+    for (auto [x, y] :
+         std::vector<std::pair<DataType, DataType>>{{u8, i8}, {i8, u8}, {i8, i8}, {u8, u8}, {bf16, bf16}})
+      expect_machine_code(product(m, n, k, x, y), m, n, k, x, y);
+}
+
+}  // namespace
+}  // namespace tenon::testing
