@@ -9,6 +9,7 @@
 #include "analysis/cost/layout.h"
 #include "base/define_type.h"
 #include "op/conv.h"
+#include "target/narrow_float.h"
 
 namespace tenon::op {
 
@@ -297,6 +298,7 @@ struct ConvSizes {
 /// Data of 16 bits is copied where it is padded: the copy can hold rows by turns, so that one instruction
 /// multiplies two taps, a last one alone by 0 beside it.
 int64_t taps_together(const LayoutContext& ctx, size_t n) {
+  if (!bf16_dots_pay(ctx.target)) return 0;
   const ConvShape c = conv_shape(attrs_of<ConvAttrs>(ctx.call), n);
   const int64_t taps = ctx.dot_group(tensor_arg(ctx.call, 0).dtype, tensor_arg(ctx.call, 0).dtype, f32);
   const auto* weight = ctx.call.args[1].as<graph::Constant>();
@@ -350,7 +352,9 @@ void choose_result(const LayoutContext& ctx, const ConvSizes& c, ConvChoice& cho
   if (c.groups != 1) return;
   // An image of one point reads little but weights.
   const bool one_point = std::all_of(ctx.shape.begin() + 2, ctx.shape.end(), tir::is_one);
-  choice.outputs = cost::filled_channels(c.outputs, one_point && !choice.out && !c.dot, ctx.target);
+  const bool cheap = multiplies_matrices(ctx.target, c.type, c.type);  // products with added channels
+  choice.outputs =
+      cost::filled_channels(c.outputs, cheap || (one_point && !choice.out && !c.dot), ctx.target);
   choice.out = cost::channel_block(choice.outputs, c.type, ctx.target);
 }
 
