@@ -5,6 +5,7 @@
 #include "analysis/cost/branches.h"
 #include "analysis/cost/cache.h"
 #include "analysis/cost/layout.h"
+#include "analysis/cost/matrix.h"
 
 namespace tenon::cost {
 namespace {
@@ -238,19 +239,74 @@ TEST(PanelVectors, FollowTheTile) {
 
 TEST(ChannelBlocks, AreVectorsOrHalvesThatDivide) {
   const Target wide = machine(512), narrow = machine(128, 16);
-  EXPECT_EQ(channel_block(64, wide), 16);
-  EXPECT_EQ(channel_block(24, wide), 8);
-  EXPECT_EQ(channel_block(12, wide), 0);
-  EXPECT_EQ(channel_block(12, narrow), 4);
-  EXPECT_EQ(channel_block(6, narrow), 0) << "half a short vector is no block";
+  EXPECT_EQ(channel_block(64, f32, wide), 16);
+  EXPECT_EQ(channel_block(24, f32, wide), 8);
+  EXPECT_EQ(channel_block(12, f32, wide), 0);
+  EXPECT_EQ(channel_block(12, f32, narrow), 4);
+  EXPECT_EQ(channel_block(6, f32, narrow), 0) << "half a short vector is no block";
   EXPECT_EQ(filled_channels(64, false, wide), 64);
   EXPECT_EQ(filled_channels(126, false, wide), 128);
   EXPECT_EQ(filled_channels(20, false, wide), 20);
   EXPECT_EQ(filled_channels(20, true, wide), 32);
   EXPECT_EQ(filled_channels(3, true, wide), 3) << "more would be added than there are";
-  EXPECT_EQ(grouped_channel_block(48, wide), 16);
-  EXPECT_EQ(grouped_channel_block(24, wide), 8);
-  EXPECT_EQ(grouped_channel_block(3, wide), 4);
+  EXPECT_EQ(grouped_channel_block(48, f32, wide), 16);
+  EXPECT_EQ(grouped_channel_block(24, f32, wide), 8);
+  EXPECT_EQ(grouped_channel_block(3, f32, wide), 4);
+}
+
+/// A machine with matrix registers, as its record says.
+Target matrices() {
+  Target t = machine(512);
+  t.edit()->features = {"avx512f", "avx512_vnni", "avx512_bf16", "amx_tile", "amx_int8", "amx_bf16"};
+  return t;
+}
+
+TEST(ChannelBlocks, FillRowsOfMatrixRegisters) {
+  const Target t = matrices();
+  const DataType bf16 = DataType::bfloat16();
+  EXPECT_EQ(channel_block(128, u8, t), 64);
+  EXPECT_EQ(channel_block(96, u8, t), 32);
+  EXPECT_EQ(channel_block(48, u8, t), 16);
+  EXPECT_EQ(channel_block(64, bf16, t), 32);
+  EXPECT_EQ(channel_block(64, f32, t), 16);
+  EXPECT_EQ(grouped_channel_block(3, u8, t), 4) << "one group of bytes";
+  EXPECT_EQ(grouped_channel_block(3, bf16, t), 2) << "groups of two";
+}
+
+/// Σ A[m, k] · B[k, n] of bytes, B in panels of 32 in groups of four.
+Nest bytes_in_panels(int64_t m, int64_t n, int64_t k) {
+  auto access = [](std::vector<int64_t> stride, Array<PrimExpr> shape, DataType t) {
+    Access a;
+    a.buffer = tir::buffer("x", shape, t);
+    a.stride = std::move(stride);
+    a.panel.assign(3, 0), a.panel_stride.assign(3, 0);
+    return a;
+  };
+  Nest nest;
+  nest.extent = {m, n, k}, nest.spatial = {0, 1}, nest.reduce = {2};
+  nest.write = access({n, 1, 0}, {PrimExpr(m), PrimExpr(n)}, i32);
+  nest.loads = {access({k, 0, 1}, {PrimExpr(m), PrimExpr(k)}, u8),
+                access({0, kIrregular, kIrregular}, {PrimExpr(n * k)}, DataType::int_(8))};
+  nest.loads[1].panel = {0, 32, 4}, nest.loads[1].panel_stride = {0, 4, 1};
+  return nest;
+}
+
+TEST(MatrixTiles, FillRegistersWhereTheyCan) {
+  const MatrixOperands o{1, 2, 1, 0, 4};
+  const MatrixTile square = choose_matrix_tile(bytes_in_panels(256, 256, 512), o, false, matrices());
+  ASSERT_TRUE(square);
+  EXPECT_EQ(square.height, 16);
+  EXPECT_EQ(square.steps, 64);
+  EXPECT_EQ(square.tile.row_count, 32) << "two registers of each operand serve four of sums";
+  EXPECT_EQ(square.tile.width(), 32);
+  EXPECT_EQ(choose_matrix_tile(bytes_in_panels(49, 256, 512), o, false, matrices()).height, 7);
+  EXPECT_FALSE(choose_matrix_tile(bytes_in_panels(53, 256, 512), o, false, matrices()))
+      << "no number of rows divides them";
+  const MatrixTile more = choose_matrix_tile(bytes_in_panels(53, 256, 512), o, true, matrices());
+  ASSERT_TRUE(more);
+  EXPECT_GE(more.tile.row_count, 14) << "as if there were as many as it takes";
+  EXPECT_EQ(choose_matrix_tile(bytes_in_panels(256, 256, 48), o, false, matrices()).steps, 48);
+  EXPECT_FALSE(choose_matrix_tile(bytes_in_panels(256, 256, 512), o, false, machine(512)));
 }
 
 TEST(Worth, Packing) {
