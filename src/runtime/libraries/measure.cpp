@@ -18,6 +18,7 @@
 #include <thread>
 #include <vector>
 
+#include "runtime/artifact.h"
 #include "runtime/libraries/register.h"
 #include "runtime/thread_pool.h"
 
@@ -73,6 +74,24 @@ TENON_DOT_LOOP(dot_bytes_512, "avx512f,avx512vnni", __m512i, _mm512_setzero_si51
 TENON_DOT_LOOP(dot_bf16_512, "avx512f,avx512bf16", __m512, _mm512_setzero_ps(),
                _mm512_dpbf16_ps(a[i], reinterpret_cast<__m512bh>(x), reinterpret_cast<__m512bh>(y)))
 #undef TENON_DOT_LOOP
+
+/// The same of matrix registers: four of 16 × 16 sums, whose operands have rows of 64 bytes.
+constexpr int matrix_chains = 4, matrix_sums = 16 * 16, matrix_row_bytes = 64;
+#define TENON_MATRIX_LOOP(NAME, MULTIPLY)                                                           \
+  float NAME(int64_t steps) {                                                                       \
+    alignas(64) uint8_t shape[64] = {1};                                                            \
+    for (size_t i = 0; i < 8; ++i) shape[16 + 2 * i] = matrix_row_bytes, shape[48 + i] = 16;        \
+    asm volatile("ldtilecfg %0" ::"m"(shape));                                                      \
+    asm volatile("tilezero %tmm4\n\ttilezero %tmm5");                                               \
+    for (int64_t s = 0; s < steps; ++s)                                                             \
+      asm volatile(MULTIPLY " %tmm5, %tmm4, %tmm0\n\t" MULTIPLY " %tmm5, %tmm4, %tmm1\n\t" MULTIPLY \
+                            " %tmm5, %tmm4, %tmm2\n\t" MULTIPLY " %tmm5, %tmm4, %tmm3");            \
+    asm volatile("tilerelease");                                                                    \
+    return 0;                                                                                       \
+  }
+TENON_MATRIX_LOOP(matrix_bytes, "tdpbusd")
+TENON_MATRIX_LOOP(matrix_bf16, "tdpbf16ps")
+#undef TENON_MATRIX_LOOP
 #endif
 
 /// Eight sums, so that loads and not additions set the pace; `n` is a multiple of 512 bytes.
@@ -196,12 +215,18 @@ MachineLimits measure_machine() {
                          ? m.fma_gflops_one
                          : std::max(m.fma_gflops_one, best_rate(m.threads, gflop, kTries, arithmetic));
 #ifdef __x86_64__
-  const auto dot_peak = [&](float (*dot)(int64_t), int products) {
-    return best_rate(1, double(steps) * dot_chains * products * 2 / 1e9, kTries,
-                     [&](int) { sink = double(dot(steps)); });
+  const auto dot_peak = [&](float (*dot)(int64_t), int64_t count, int products) {
+    return best_rate(1, double(count) * products * 2 / 1e9, kTries, [&](int) { sink = double(dot(count)); });
   };
-  if (__builtin_cpu_supports("avx512vnni")) m.dot_bytes_gops_one = dot_peak(dot_bytes_512, 64);
-  if (__builtin_cpu_supports("avx512bf16")) m.dot_bf16_gops_one = dot_peak(dot_bf16_512, 32);
+  if (__builtin_cpu_supports("avx512vnni"))
+    m.dot_bytes_gops_one = dot_peak(dot_bytes_512, steps, dot_chains * 64);
+  if (__builtin_cpu_supports("avx512bf16"))
+    m.dot_bf16_gops_one = dot_peak(dot_bf16_512, steps, dot_chains * 32);
+  if (missing_features({.features = {"amx_tile", "amx_int8", "amx_bf16"}}).empty()) {
+    const int products = matrix_chains * matrix_sums * matrix_row_bytes;
+    m.dot_bytes_gops_one = dot_peak(matrix_bytes, steps / 10, products);
+    m.dot_bf16_gops_one = dot_peak(matrix_bf16, steps / 10, products / 2);
+  }
 #endif
 
   const auto cache = [](int name, int64_t otherwise) {

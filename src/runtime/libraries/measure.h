@@ -13,8 +13,8 @@ struct MachineWork {
 
 struct MachineLimits {
   double fma_gflops_one = 0, fma_gflops_all = 0;    ///< f32 fused multiply-add, one thread and all
-  double dot_bytes_gops_one = 0;                    ///< vpdpbusd; 0: the processor lacks it
-  double dot_bf16_gops_one = 0;                     ///< vdpbf16ps; 0: the processor lacks it
+  double dot_bytes_gops_one = 0;                    ///< vpdpbusd, tdpbusd; 0: it has neither
+  double dot_bf16_gops_one = 0;                     ///< vdpbf16ps, tdpbf16ps; 0: it has neither
   double read_gbytes_one = 0, read_gbytes_all = 0;  ///< bytes read from memory per second
   double l2_gbytes_one = 0;                         ///< the same from half a second-level cache
   double l3_gbytes_one = 0, l3_gbytes_all = 0;      ///< from a quarter of the third-level cache, shared out
