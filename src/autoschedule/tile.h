@@ -69,6 +69,11 @@ RuleOutcome make_tile(Draft& draft, const TileRequest& request);
 /// The steps of a tile whose sum is taken up block by block, from split to parallel; the axes are padded.
 RuleOutcome tile_in_blocks(Draft& draft, const TilePlan& plan);
 
+/// The first values of sums in matrix registers, before `loop`.
+void zero_registers(Schedule& s, BlockRV reduction, LoopRV loop, size_t outer);
+/// Sums leave the matrix registers by a copy, a register at a time, which the epilogue reads.
+void copy_registers(Schedule& s, const TilePlan& plan, size_t outer);
+
 // Steps that recipes share.
 
 /// The result lives in a private buffer that the epilogue, or a copy made for it, takes it from. That block.
