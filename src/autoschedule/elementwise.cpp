@@ -168,6 +168,19 @@ int64_t chunk_of(int64_t size, int64_t outer, int64_t lanes, const Target& targe
   return share;
 }
 
+/// A short axis that, with the last one, is in a condition (blocks of two channels, of which the last is
+/// filled up): as the loop just around the last one both are straight code; -1: there is none.
+int short_condition(const Facts& f) {
+  const size_t n = f.extent.size();
+  auto is_short = [&](size_t i) {
+    return f.extent[i] != kUnknown && f.extent[i] > 1 && f.extent[i] < kMinLanes && f.in_value[i];
+  };
+  if (n < 3 || !is_short(n - 1) || std::ranges::find(f.extent, kUnknown) != f.extent.end()) return -1;
+  for (size_t i = n - 1; i-- > 0;)
+    if (is_short(i)) return int(i);
+  return -1;
+}
+
 }  // namespace
 
 RuleOutcome elementwise(Draft& draft, const Site& site) {
@@ -192,6 +205,17 @@ RuleOutcome elementwise(Draft& draft, const Site& site) {
     return elementwise(draft, {f.id, facts_of(s, f.id)});
   }
   const std::vector<LoopRV> loops = s.get_loops(f.id);
+  if (const int axis = lanes == 1 ? short_condition(f) : -1; axis >= 0) {
+    std::vector<LoopRV> pixels(loops.begin(), loops.end() - 1);
+    pixels.erase(pixels.begin() + axis);
+    std::vector<LoopRV> order = pixels;
+    order.insert(order.end(), {loops[size_t(axis)], loops.back()});
+    s.reorder(order);
+    s.unroll(loops[size_t(axis)]), s.unroll(loops.back());
+    const LoopRV all = s.fuse(pixels);
+    if (worth_parallel(f, draft.target)) s.parallel(all);
+    return RuleOutcome::applied;
+  }
   std::vector<LoopRV> head(loops.begin(), loops.begin() + std::ptrdiff_t(from));
   const LoopRV inner = s.fuse({loops.begin() + std::ptrdiff_t(from), loops.end()});
   // Too few outer iterations: a share of the long inner loop becomes one.

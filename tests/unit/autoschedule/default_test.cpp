@@ -411,5 +411,23 @@ TEST(DefaultSchedule, IsQuick) {
   EXPECT_LT(seconds / kernels, 0.5);  // generous: a loaded machine, sanitizers
 }
 
+TEST(DefaultSchedule, BlocksOfTwoChannelsOfThree) {
+  // The fourth channel is filled up: both loops under its condition are straight code inside those of the
+  // image.
+  Tensor x = te::placeholder({3, 6, 10}, f32, "X");
+  Tensor y = te::compute(
+      {2, 6, 10, 2},
+      [&](const Vars& v) {
+        const PrimExpr channel = v[0] * 2 + v[3];
+        return tir::if_then_else(tir::lt(channel, PrimExpr(3)), x({channel, v[1], v[2]}),
+                                 tir::const_of(f32, 0));
+      },
+      "Y");
+  const Program p{"blocks of two", te::create_prim_func({x, y}), {}};
+  const tir::PrimFunc f = default_schedule(p.function, target_of({}));
+  EXPECT_TRUE(same(run(p.function), run(f))) << print(f);
+  EXPECT_NE(print(f).find("T.unroll(2)"), std::string::npos) << print(f);
+}
+
 }  // namespace
 }  // namespace tenon::testing

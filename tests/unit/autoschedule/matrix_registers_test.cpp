@@ -108,8 +108,8 @@ TEST(MatrixRegisters, TwoShapesInOneFunction) {
 TEST(MatrixRegisters, MachineCodeAgrees) {
   if (!host_target()->has("amx_int8") || !may_use_matrix_registers())
     GTEST_SKIP() << "this machine has no matrix registers";
-  for (auto [m, n, k] : std::vector<std::array<int64_t, 3>>{
-           {32, 64, 128}, {37, 40, 64}, {49, 33, 192}, {53, 32, 20}})
+  for (auto [m, n, k] :
+       std::vector<std::array<int64_t, 3>>{{32, 64, 128}, {37, 40, 64}, {49, 33, 192}, {53, 32, 20}})
     for (auto [x, y] :
          std::vector<std::pair<DataType, DataType>>{{u8, i8}, {i8, u8}, {i8, i8}, {u8, u8}, {bf16, bf16}})
       expect_machine_code(product(m, n, k, x, y), m, n, k, x, y);
