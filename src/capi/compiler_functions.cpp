@@ -193,9 +193,9 @@ AttrMap compile_function(const CompileRequest& r) {
   const std::vector<Target> targets = parse_targets(r.target);
   const bool variants = targets.size() > 1 && r.emit == "artifact";
   if (targets.size() > 1 && !variants && r.emit != "jit") refuse_variants(r.emit);
-  if (!variants) options.target = to_json(target_for(r.emit, best_for_host(targets)));
-  options.debug_file = debug_file_of(r, kind, variants ? targets[0] : target_of(options));
   const std::string system = system_name_of(r, kind);
+  if (!variants) options.target = to_json(target_for(r.emit, best_for_host(targets), !system.empty()));
+  options.debug_file = debug_file_of(r, kind, variants ? targets[0] : target_of(options));
   const codegen::TextOptions emit_as = emit_options(kind, r.emit_options.vec());
   const auto prefix = emit_as.find("prefix");
   if (prefix != emit_as.end() && !r.system.empty())

@@ -92,7 +92,14 @@ const CodeText* find_text(const CodeGenerator& generator, const std::string& kin
 }
 }  // namespace
 
-Target target_for(const std::string& kind, const Target& target) {
+Target target_for(const std::string& kind, const Target& target, bool registered) {
+  if (kind == "obj" && !registered && target->has("amx_tile")) {
+    Target out = target;
+    std::vector<std::string> kept = target->features.vec();
+    std::erase_if(kept, [](const std::string& f) { return f.starts_with("amx_"); });
+    out.edit()->features = Array<std::string>(kept);
+    return out;
+  }
   if (find_text(code_generator(target), kind)) return target;
   for (const CodeGenerator* g : codegen::code_generators()) {
     if (!find_text(*g, kind) || g->target.device != device_of(target)) continue;

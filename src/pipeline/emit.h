@@ -23,8 +23,10 @@ codegen::TextOptions emit_options(const EmitKind& kind, const std::vector<std::s
 std::vector<EmitKind> emit_kinds();
 /// The target to compile for, so that `kind` can be emitted: itself, or with the code generator that offers
 /// this kind of text for the same kind of device. A C compiler, for example, finds its own instructions:
-/// `--emit c` takes the record of the processor for the target c.
-Target target_for(const std::string& kind, const Target& target);
+/// `--emit c` takes the record of the processor for the target c. Kernels that a program calls by itself
+/// (`obj`, not `registered` with the runtime) do without matrix registers, for which the runtime asks the
+/// system.
+Target target_for(const std::string& kind, const Target& target, bool registered = true);
 
 /// Error "T0924": only artifacts have code for several processors.
 [[noreturn]] void refuse_variants(const std::string& kind);

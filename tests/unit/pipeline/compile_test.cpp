@@ -8,6 +8,7 @@
 #include <limits>
 
 #include "pipeline/dimensions.h"
+#include "pipeline/emit.h"
 #include "pipeline/evaluator.h"
 #include "pipeline/runner.h"
 #include "support.h"
@@ -512,6 +513,15 @@ TEST(Compile, SoftmaxOverAnEmptyAxis) {
     const Expr y = m.op("sum", {soft}, op::make_attrs<op::ReduceAttrs>(Array<int64_t>{-1}));
     expect_all(m.done(y), {NDArray::zeros({9, 0}, f32)}, 0);
   }
+}
+
+TEST(TargetFor, KernelsByThemselvesDoWithoutMatrixRegisters) {
+  // The runtime asks the system for them, and an object of kernels is called without it.
+  const Target t = parse_target("llvm -mcpu=sapphirerapids");
+  EXPECT_FALSE(target_for("obj", t, false)->has("amx_int8"));
+  EXPECT_TRUE(target_for("obj", t, false)->has("avx512_vnni"));
+  EXPECT_TRUE(target_for("obj", t, true)->has("amx_int8"));
+  EXPECT_TRUE(target_for("artifact", t, false)->has("amx_tile"));
 }
 
 }  // namespace
