@@ -13,6 +13,10 @@ constexpr int64_t kWorthIt = 32;
 /// So many steps are followed.
 constexpr size_t kLongest = 100000;
 
+/// Bytes that the first steps of a run may leave, which stay while the others take their own. Writing more
+/// takes so long that what the steps themselves cost is lost in it.
+constexpr size_t kMostLeft = size_t(4) << 20;
+
 /// What a register holds, or a tensor of the arena.
 enum class Held : uint8_t { Varying, Number, Shape, Unwritten, Arena, Fixed };
 
@@ -150,6 +154,38 @@ void mark_fresh(std::vector<PathStep>& path, int32_t num_registers) {
   }
 }
 
+bool is_tuple(const Step& s) { return s.callee && s.callee->name == "vm.builtin.tuple"; }
+
+/// The registers of `main` that a step reads from `next` on, or from where one of these jumps back to.
+std::vector<size_t> read_behind(const Machine& m, const Step* next) {
+  const VMFunction& f = m.artifact.main();
+  const Step* end = m.program->steps.data() + f.first_instruction + f.num_instructions;
+  for (bool back = true; std::exchange(back, false);)
+    for (const Step* s = next; s < end; ++s)
+      if ((s->kind == Step::Goto || s->kind == Step::If) && s + s->offset < next)
+        next = s + s->offset, back = true;
+  std::vector<size_t> out;
+  for (const Step* s = next; s < end; ++s) {
+    if (s->kind == Step::Ret) out.push_back(size_t(s->dst));
+    for (uint32_t i = 0; i < s->num_args; ++i)
+      if (s->args[i].kind() == ArgKind::Register) out.push_back(size_t(s->args[i].value()));
+  }
+  std::ranges::sort(out);
+  out.erase(std::ranges::unique(out).begin(), out.end());
+  return out;
+}
+
+/// Leaves the steps that a recording of a part of `main` can have: what a result may lie in is allocated by
+/// the rest, and what the rest overwrites is computed anew. Are they more than what it is handed over?
+bool cut_beginning(const Machine& m, std::vector<PathStep>& path) {
+  const auto last = std::ranges::find_if(path, [](const PathStep& at) {
+    return is_tuple(*at.step) || (is_allocation(*at.step) && at.step->output >= 0);
+  });
+  if (last != path.end()) path.erase(last + 1, path.end());
+  for (PathStep& at : path) at.fixed = false;
+  return path.size() > 1 + read_behind(m, path.back().step).size();
+}
+
 void enter_main(Machine& m, std::span<const NDArray> inputs) {
   m.enter(m.program->main, {}, -1);
   for (size_t i = 0; i < inputs.size(); ++i) m.frame().registers[i] = Any(inputs[i]);
@@ -177,10 +213,11 @@ void each_size(std::span<const NDArray> inputs, Visit visit) {
     f.pc += jumps ? s.offset : 1;
   }
   const bool followed = f.pc->kind == Step::Ret;
+  if (!followed && !path.empty() && path.back().step == f.pc) path.pop_back();  // it is not done yet
   path.push_back({f.pc});
   if (followed) mark_fresh(path, f.function->num_registers);
   m.flatten(m.execute());
-  return followed;
+  return followed || cut_beginning(m, path);
 }
 
 // ---- RecordedRun
@@ -245,17 +282,66 @@ void RecordedRun::write_down(Machine& m, const PathStep& at) {
       if (at.step->kind == Step::Kernel) run->write_down(m, at);
     }
   }
-  Any value = std::move(m.frame().registers[size_t(path.back().step->dst)]);
+  const Step* last = path.back().step;
+  if (last->kind != Step::Ret) {
+    told_apart = told_apart && run->keep(m, last);
+    run->sources_.clear();
+    m.frame().pc = last;
+    m.flatten(m.execute());
+    return told_apart ? std::move(run) : nullptr;
+  }
+  Any value = std::move(m.frame().registers[size_t(last->dst)]);
   m.flatten(m.leave_frame(std::move(value)));
   for (const Any& result : m.flat) {
     const auto tensor = result.try_as<NDArray>();
     if (!told_apart || !tensor || !tensor->get()) return nullptr;
-    const int64_t source = run->source_of(tensor->data());
-    run->results_.push_back(
-        {nullptr, source, source < 0 ? *tensor : NDArray::view(nullptr, tensor->shape(), tensor->dtype())});
+    run->results_.push_back(run->told(*tensor));
   }
   run->sources_.clear();
   return run;
+}
+
+RecordedRun::Tensor RecordedRun::told(const NDArray& tensor) const {
+  const int64_t source = source_of(tensor.data());
+  return {nullptr, source, source < 0 ? tensor : NDArray::view(nullptr, tensor.shape(), tensor.dtype())};
+}
+
+NDArray RecordedRun::tensor_of(const Tensor& t) const {
+  if (t.source < 0) return t.value;
+  const NDArray& a = sources_[size_t(t.source)];
+  return a.shape() == t.value.shape() ? a : a.reshape(t.value.shape());
+}
+
+/// What the steps in front of `next` leave to the others; false where that cannot be handed over.
+bool RecordedRun::keep(Machine& m, const Step* next) {
+  const Frame& f = m.frame();
+  for (const size_t place : read_behind(m, next)) {
+    const Any& v = f.registers[place];
+    if (const auto tensor = v.try_as<NDArray>(); tensor && tensor->get())
+      // Of a caller's tensor nothing is kept, of one without elements not even its address.
+      kept_.push_back(
+          {place,
+           {},
+           told(tensor->byte_size() ? *tensor : NDArray::empty(tensor->shape(), tensor->dtype()))});
+    else if (!v.is_object() || is_type_index<ShapeObj>(v.tag()))
+      kept_.push_back({place, v, {}});
+    else
+      return false;
+  }
+  heap_ = f.heap;
+  next_ = next;
+  return blocks_.empty() && region_->usable() <= kMostLeft;
+}
+
+/// The rest of a run, step by step.
+void RecordedRun::go_on(Machine& m) {
+  m.enter(m.program->main, {}, -1);
+  Frame& f = m.frame();
+  for (const Kept& k : kept_)
+    f.registers[k.place] = k.tensor.value.get() ? Any(tensor_of(k.tensor)) : k.value;
+  f.heap = heap_;
+  f.pc = next_;
+  m.flatten(m.execute());
 }
 
 void RecordedRun::replay(Machine& m, std::span<const NDArray> inputs) {
@@ -269,14 +355,8 @@ void RecordedRun::replay(Machine& m, std::span<const NDArray> inputs) {
   for (const Patch& p : patches_) buffers_[p.buffer] = sources_[p.source].data();
   for (const Call& c : calls_)
     m.run_kernel(*c.step, c.kernel, buffers_.data() + c.buffer, scalars_.data() + c.scalar);
-  for (const Tensor& r : results_) {
-    if (r.source < 0)
-      m.flat.push_back(Any(r.value));
-    else if (const NDArray& a = sources_[size_t(r.source)]; a.shape() == r.value.shape())
-      m.flat.push_back(Any(a));
-    else
-      m.flat.push_back(Any(a.reshape(r.value.shape())));
-  }
+  if (next_) return go_on(m);
+  for (const Tensor& r : results_) m.flat.push_back(Any(tensor_of(r)));
 }
 
 // ---- RunRecorder

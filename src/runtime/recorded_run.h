@@ -4,6 +4,8 @@
 // results, so that the next run calls the kernels and does nothing else, as CUDA's graphs do with launches.
 // The intermediate tensors keep the places that they had, in memory of the recording's own. What follows from
 // constants and shapes alone (masks, positions) is computed once, and branches may depend on it.
+// Where elements decide what a later step does (what a detector found), the steps before it are written down,
+// and a run goes on step by step from there.
 #pragma once
 #include <memory>
 #include <span>
@@ -13,7 +15,7 @@
 
 namespace tenon {
 
-/// A step that a run of `main` did; the last one is its return.
+/// A step that a run of `main` did; the last one is its return, or the step that the rest goes on from.
 struct PathStep {
   const Step* step;
   bool fresh = false;  ///< alloc_tensor: the tensor reaches a result
@@ -23,14 +25,15 @@ struct PathStep {
 };
 
 /// Runs `main`, and leaves its results in `machine.flat`. True: it does the steps of `path` for all inputs of
-/// equal shapes, which are kernels and builtins that read no element of a tensor but of fixed ones.
+/// equal shapes, which are kernels and builtins that read no element of a tensor but of fixed ones, and these
+/// are all of its steps or enough to be worth writing down.
 bool follow_main(Machine& machine, std::span<const NDArray> inputs, std::vector<PathStep>& path);
 
 /// One run of `main`, which run_main has checked the inputs of.
 class RecordedRun {
  public:
   /// Runs `main` and writes down what it does; leaves the results in `machine.flat`. Null where two inputs
-  /// are one, or a result is no tensor.
+  /// are one, a result is no tensor, or the steps before the rest of a run leave too much.
   static std::unique_ptr<RecordedRun> record(Machine& machine, std::span<const NDArray> inputs,
                                              std::span<const PathStep> path);
   /// The same as `main` on inputs of the same shapes.
@@ -54,9 +57,20 @@ class RecordedRun {
     NDArray value;
   };
 
+  /// What register `place` holds where the steps that are written down end: `value`, or a tensor.
+  struct Kept {
+    size_t place;
+    Any value;
+    Tensor tensor;
+  };
+
   void allocate(Machine& machine, const PathStep& at);
   void write_down(Machine& machine, const PathStep& at);
+  Tensor told(const NDArray& tensor) const;
+  bool keep(Machine& machine, const Step* next);
+  void go_on(Machine& machine);
   int64_t source_of(const void* address) const;
+  NDArray tensor_of(const Tensor& t) const;
 
   std::shared_ptr<MemoryRegion> region_ = std::make_shared<MemoryRegion>();
   std::vector<NDArray> blocks_;  ///< what stays, and what the region refused
@@ -65,6 +79,9 @@ class RecordedRun {
   std::vector<int64_t> scalars_;
   std::vector<Patch> patches_;
   std::vector<Tensor> fresh_, results_;
+  const Step* next_ = nullptr;    ///< the first step that is not written down; null: all are
+  std::vector<Kept> kept_;        ///< of the registers that the rest reads
+  std::vector<int64_t> heap_;     ///< the shape heap in front of `next_`
   std::vector<NDArray> sources_;  ///< of the run that goes on
 };
 

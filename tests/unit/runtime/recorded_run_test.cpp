@@ -237,6 +237,58 @@ TEST(RecordedRun, ShapesFromFixedTensors) {
   }
 }
 
+/// main(x: f32[n], k: i64) = ((4 - k) x, the same as [1, n], 2x, x) for k up to 0, which is counted up in a
+/// loop: what it adds to is a tensor of the steps in front of it, one of the results is left from there.
+Executable counts_up() {
+  Builder b;
+  auto alloc = [&](int32_t dst) { b.builtin(dst, "alloc_tensor", {imm(dtype_word(f32)), heap(0)}); };
+  auto add = [&](int32_t x, int32_t y, int32_t out) {
+    b.kernel("test_add", 3, {reg(x), reg(y), reg(out), heap(0)});
+  };
+  b.begin("main", 2, 10, 2)
+      .builtin(-1, "match_shape", {reg(0), imm(1), imm(1), imm(0)})
+      .builtin(-1, "compute_shape", {imm(1), imm(1), imm(0)})
+      .builtin(-1, "match_shape", {reg(0), imm(1), imm(2), imm(1)});
+  alloc(2), add(0, 0, 2);  // 2x
+  alloc(8), add(2, 0, 8);  // 3x
+  alloc(3), add(8, 0, 3);  // 4x
+  b.builtin(4, "reshape", {reg(3), imm(1), heap(0)}).builtin(5, "move", {reg(1)});
+  b.builtin(6, "scalar", {reg(5)}).branch(reg(6), 8);
+  alloc(8), add(3, 0, 8);
+  b.builtin(-1, "copy_into", {reg(3), reg(8)});
+  b.builtin(7, "alloc_tensor", {imm(dtype_word(i64))}).kernel("increment", 2, {reg(5), reg(7), imm(1)});
+  b.builtin(5, "move", {reg(7), imm(1)}).jump(-8);
+  b.builtin(9, "tuple", {reg(3), reg(4), reg(2), reg(0)}).ret(9);
+  return b.e;
+}
+
+TEST(RecordedRun, StepsBeforeWhatElementsDecideAreReplayed) {
+  Session session(make_artifact(counts_up()));
+  struct Run {
+    std::vector<NDArray> out;
+    float x, k;
+  };
+  std::vector<Run> all;
+  for (int64_t n : {3, 3000, 0, 4})
+    for (int run = 0; run < 12; ++run) {
+      const NDArray x = floats(std::vector<float>(size_t(n), float(run)), {n});
+      NDArray k = NDArray::empty({}, i64);
+      k.set_element_int(0, -(run % 3));
+      all.push_back({session.invoke({x, k}), float(run), float(-(run % 3))});
+      EXPECT_EQ(x.use_count(), 1) << run;
+    }
+  for (const Run& r : all) {
+    const int64_t n = r.out[0].size();
+    const auto times = [&](float f) { return std::vector<float>(size_t(n), f * r.x); };
+    ASSERT_EQ(r.out.size(), 4u);
+    EXPECT_EQ(values(r.out[0]), times(4 - r.k));
+    EXPECT_EQ(r.out[1].shape(), (std::vector<int64_t>{1, n}));
+    EXPECT_EQ(values(r.out[1]), times(4 - r.k));
+    EXPECT_EQ(values(r.out[2]), times(2));
+    EXPECT_EQ(values(r.out[3]), times(1));
+  }
+}
+
 TEST(RecordedRun, AProfileSeesEveryStepOfLaterRuns) {
   Session session(make_artifact(chain()));
   const NDArray x = floats({1, 2}), y = floats({3, 4});
