@@ -97,16 +97,22 @@ class FunctionCodegen : VMEmitter {
              "bind it with match_cast, or by the shape of a parameter");
       return Arg::of(ArgKind::Heap, it->second);
     }
-    const uint64_t hash = symbol_hash(e);
-    if (const auto same = computed_.find(hash); same != computed_.end())
-      for (auto& [known, slot] : same->second)
-        if (structural_equal(known, e)) return Arg::of(ArgKind::Heap, slot);
+    if (const auto known = computed_slot(e)) return Arg::of(ArgKind::Heap, *known);
     const int slot = heap_++;
     std::vector<Arg> args{number(slot)};
-    shape_postfix(e, name_, args, [&](const PrimExpr& v) { return size(v).value(); });
+    shape_postfix(e, name_, args, [&](const PrimExpr& part) {
+      return part.is<tir::Var>() ? size(part).value() : computed_slot(part);
+    });
     builtin("vm.builtin.compute_shape", args, -1);
-    computed_[hash].emplace_back(e, slot);
+    computed_[symbol_hash(e)].emplace_back(e, slot);
     return Arg::of(ArgKind::Heap, slot);
+  }
+  /// Where the value of an expression lies that was computed before.
+  std::optional<int64_t> computed_slot(const PrimExpr& e) const {
+    if (const auto same = computed_.find(symbol_hash(e)); same != computed_.end())
+      for (const auto& [known, slot] : same->second)
+        if (structural_equal(known, e)) return slot;
+    return std::nullopt;
   }
   /// Binds the symbols that `type` shows first; `check`: also compares what is known already.
   void bind_type(const Type& type, const Operand& o, bool check) {

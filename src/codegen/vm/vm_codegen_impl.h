@@ -93,9 +93,10 @@ bool always(const graph::PatternNode& p);
 int32_t share_registers(Executable& exe, size_t first, int32_t fixed, int32_t registers);
 /// The builtin that computes an operator in the VM itself; empty: none does.
 std::string_view vm_builtin_of(std::string_view op);
-/// The program of compute_shape for an expression of sizes; `slot` gives the heap slot of a symbol.
+/// The program of compute_shape for an expression of sizes; `slot` gives the heap slot of a symbol, and of a
+/// part that has one.
 void shape_postfix(const PrimExpr& e, const std::string& function, std::vector<Arg>& out,
-                   FunctionRef<int64_t(const PrimExpr&)> slot);
+                   FunctionRef<std::optional<int64_t>(const PrimExpr&)> slot);
 /// Names that an attribute of the function lists.
 void name_values(const graph::Function& function, std::vector<ValueInfo>& values,
                  const std::string& attribute);

@@ -91,7 +91,7 @@ PrimExpr truth(const PrimExpr& e) {
 }  // namespace
 
 void shape_postfix(const PrimExpr& e, const std::string& function, std::vector<Arg>& out,
-                   FunctionRef<int64_t(const PrimExpr&)> slot) {
+                   FunctionRef<std::optional<int64_t>(const PrimExpr&)> slot) {
   auto push = [&](ShapeWord word, int64_t v) {
     out.push_back(Arg::of(ArgKind::Immediate, int64_t(word)));
     out.push_back(Arg::of(ArgKind::Immediate, v));
@@ -110,7 +110,7 @@ void shape_postfix(const PrimExpr& e, const std::string& function, std::vector<A
     push(ShapeWord::Number, *n & (kHalf - 1));
     return push(ShapeWord::Apply, int64_t(ShapeOp::Add));
   }
-  if (e.is<tir::Var>()) return push(ShapeWord::Slot, slot(e));
+  if (const auto known = slot(e)) return push(ShapeWord::Slot, *known);
   if (auto* n = e.as<tir::Cast>()) return shape_postfix(n->value, function, out, slot);
   if (auto* n = e.as<tir::Add>()) return both(n->a, n->b, ShapeOp::Add);
   if (auto* n = e.as<tir::Sub>()) return both(n->a, n->b, ShapeOp::Sub);

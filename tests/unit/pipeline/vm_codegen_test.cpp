@@ -163,6 +163,24 @@ TEST(VmCodegen, SymbolicSizesAndDerivedOnes) {
   EXPECT_EQ(session.artifact().inputs()[0].shape[0].symbol, "n");
 }
 
+TEST(VmCodegen, PartsOfSizesAreComputedOnce) {
+  Model m;
+  auto x = m.param("x", {PrimExpr(tir::var("n")), PrimExpr(3)});
+  auto z = m.param("z", {PrimExpr(tir::var("m"))});
+  Expr flat = m.op("nn.softmax", {m.op("reshape", {x, op::shape({-1})})}, axis(0));
+  Expr y = m.op("nn.softmax", {m.op("concat", {op::tuple({flat, z})}, axis(0))}, axis(0));
+  IRModule in = m.done(op::tuple({flat, y}));
+  for (int64_t size : {1, 4}) expect_vm_agrees(in, {random_array({size, 3}), random_array({2})});
+  const Artifact built = build(in);
+  const Executable& e = built.executable();
+  std::vector<uint32_t> words;
+  for (const Instruction& i : e.code)
+    if (i.op == Opcode::Call && e.callees[size_t(i.callee)].name == "vm.builtin.compute_shape")
+      words.push_back(i.num_args);
+  // A slot, then pairs: n, 3 and their product; the slot of the product, m and the sum.
+  EXPECT_EQ(words, (std::vector<uint32_t>{7, 7}));
+}
+
 TEST(VmCodegen, DynamicChainsShareRegisters) {
   Model m;
   Expr x = m.param("x", {PrimExpr(tir::var("n"))});
