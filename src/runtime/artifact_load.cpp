@@ -18,6 +18,7 @@
 #include "runtime/kernel_calls.h"
 #include "runtime/library.h"
 #include "runtime/open_code.h"
+#include "runtime/words.h"
 
 namespace tenon {
 using namespace artifact_format;
@@ -55,6 +56,10 @@ struct MapOwner : Object {
   std::shared_ptr<void> map;
 };
 
+Error system_error(const char* what, int error, const std::string& path) {
+  return Error(ErrorKind::io, "T3001", joined({what, std::strerror(error)}), path);
+}
+
 /// The file in memory that nobody else can change.
 int copied(int from, const std::string& path) {
   const int fd = memfd_create("tenon", MFD_CLOEXEC);
@@ -66,7 +71,7 @@ int copied(int from, const std::string& path) {
     if (fd < 0 || n < 0 || pwrite(fd, chunk, size_t(n), at) != n) {
       const int error = errno;
       if (fd >= 0) close(fd);
-      throw Error(ErrorKind::io, "T3001", "cannot copy the file: " + std::string(std::strerror(error)), path);
+      throw system_error("cannot copy the file: ", error, path);
     }
     at += n;
   }
@@ -75,11 +80,9 @@ int copied(int from, const std::string& path) {
 std::shared_ptr<Map> map_file(const std::string& path, bool copy = false) {
   auto map = std::make_shared<Map>();
   map->fd = open(path.c_str(), O_RDONLY | O_CLOEXEC);
-  if (map->fd < 0)
-    throw Error(ErrorKind::io, "T3001", "cannot open the file: " + std::string(std::strerror(errno)), path);
+  if (map->fd < 0) throw system_error("cannot open the file: ", errno, path);
   struct stat st;
-  if (fstat(map->fd, &st) != 0)
-    throw Error(ErrorKind::io, "T3001", "cannot read the file: " + std::string(std::strerror(errno)), path);
+  if (fstat(map->fd, &st) != 0) throw system_error("cannot read the file: ", errno, path);
   if (!S_ISREG(st.st_mode))
     refuse("T0601", path, "this is not a file but a folder or a device", "give the path of a compiled model");
   if (copy) {
@@ -90,8 +93,7 @@ std::shared_ptr<Map> map_file(const std::string& path, bool copy = false) {
   map->size = size_t(st.st_size);
   if (map->size == 0) refuse("T0601", path, "this is not a Tenon artifact: the file is empty");
   void* data = mmap(nullptr, map->size, PROT_READ, MAP_PRIVATE, map->fd, 0);
-  if (data == MAP_FAILED)
-    throw Error(ErrorKind::io, "T3001", "cannot map the file: " + std::string(std::strerror(errno)), path);
+  if (data == MAP_FAILED) throw system_error("cannot map the file: ", errno, path);
   map->data = static_cast<const char*>(data);
   return map;
 }
@@ -103,8 +105,8 @@ Header read_header(std::string_view file, const std::string& path, uint16_t* mac
     refuse("T0601", path, "this is not a Tenon artifact", "artifacts are written by `tenon compile`");
   if (code > file.size())
     refuse("T0604", path,
-           "the file is truncated: its code alone needs " + std::to_string(code) + " bytes, " +
-               std::to_string(file.size()) + " are there",
+           joined({"the file is truncated: its code alone needs ", std::to_string(code), " bytes, ",
+                   std::to_string(file.size()), " are there"}),
            kAgain);
   const uint64_t at = align_up(code, kAlign);
   if (file.size() <= at)
@@ -118,20 +120,20 @@ Header read_header(std::string_view file, const std::string& path, uint16_t* mac
   if (file.size() - at < sizeof h) refuse("T0604", path, "the file is truncated inside its header", kAgain);
   if (h.format != kArtifactFormat)
     refuse("T0602", path,
-           "the artifact has format version " + std::to_string(h.format) + ", this runtime reads version " +
-               std::to_string(kArtifactFormat),
+           joined({"the artifact has format version ", std::to_string(h.format),
+                   ", this runtime reads version ", std::to_string(kArtifactFormat)}),
            "compile the model with the version of Tenon that runs it");
   if (h.kernel_abi != TENON_KERNEL_ABI)
     refuse("T0602", path,
-           "the artifact's kernels follow ABI version " + std::to_string(h.kernel_abi) +
-               ", this runtime has version " + std::to_string(TENON_KERNEL_ABI),
+           joined({"the artifact's kernels follow ABI version ", std::to_string(h.kernel_abi),
+                   ", this runtime has version ", std::to_string(TENON_KERNEL_ABI)}),
            "compile the model with the version of Tenon that runs it");
   if (h.header_hash != hash_bytes(&h, offsetof(Header, header_hash)))
     refuse("T0605", path, "the header of the artifact is damaged", kAgain);
   if (h.file_bytes > file.size())
     refuse("T0604", path,
-           "the file is truncated: it should have " + std::to_string(h.file_bytes) + " bytes and has " +
-               std::to_string(file.size()),
+           joined({"the file is truncated: it should have ", std::to_string(h.file_bytes), " bytes and has ",
+                   std::to_string(file.size())}),
            kAgain);
   auto inside = [&](uint64_t from, uint64_t bytes) {
     return from <= h.file_bytes && bytes <= h.file_bytes - from;
@@ -143,7 +145,7 @@ Header read_header(std::string_view file, const std::string& path, uint16_t* mac
   return h;
 }
 
-std::string joined(const std::vector<std::string>& words) {
+std::string listed(const std::vector<std::string>& words) {
   std::string text;
   for (const std::string& w : words) text += (text.empty() ? "" : ", ") + w;
   return text;
@@ -204,7 +206,7 @@ size_t choose_part(const std::vector<Part>& parts, std::vector<VariantInfo>& var
     if (wanted && *wanted ? needs.cpu == wanted : best == parts.size() || rank(k) > rank(best)) best = k;
   }
   if (best == parts.size())
-    refuse("T0621", path, "TENON_VARIANT asks for `" + std::string(wanted) + "`, the artifact has " + names,
+    refuse("T0621", path, joined({"TENON_VARIANT asks for `", wanted, "`, the artifact has ", names}),
            "name one of these, or leave the variable out");
   variants[best].chosen = true;
   return best;
@@ -248,12 +250,12 @@ ArtifactFile read_image(const std::shared_ptr<Map>& map, const std::string& path
     }
     if (!ok || bytes != r.bytes || r.offset % kAlign != 0 || r.offset > h.constants_bytes ||
         r.bytes > h.constants_bytes - r.offset)
-      refuse("T0605", path, name + " lies outside the artifact", kAgain);
+      refuse("T0605", path, joined({name, " lies outside the artifact"}), kAgain);
     NDArray c = NDArray::view(const_cast<char*>(file.data()) + h.constants_at + r.offset, r.shape, r.dtype,
                               Any(owner));
     make_read_only(c);
     if (options.check && c.hash() != r.hash)
-      refuse("T0606", path, name + " is damaged: its bytes do not match their hash", kAgain);
+      refuse("T0606", path, joined({name, " is damaged: its bytes do not match their hash"}), kAgain);
     out.executable.constants.push_back(std::move(c));
   }
   try {
@@ -272,8 +274,7 @@ void own_file(ArtifactFile& file, const std::string& path) {
   alone->fd = memfd_create("tenon", MFD_CLOEXEC);
   for (size_t at = 0; at < file.image.size();) {
     const ssize_t n = alone->fd < 0 ? -1 : write(alone->fd, file.image.data() + at, file.image.size() - at);
-    if (n <= 0)
-      throw Error(ErrorKind::io, "T3001", "cannot copy the code: " + std::string(std::strerror(errno)), path);
+    if (n <= 0) throw system_error("cannot copy the code: ", errno, path);
     at += size_t(n);
   }
   file.descriptor = alone->fd;
@@ -297,7 +298,8 @@ Artifact Artifact::load(const std::string& path, LoadOptions options) {
     return system_artifact(path.size() > 7 ? std::string_view(path).substr(7) : std::string_view(), options);
   ArtifactFile file = read_artifact(path, options);
   if (auto missing = missing_features(file.executable.needs); !missing.empty())
-    refuse("T0603", path, "this machine's CPU lacks what the artifact was compiled for: " + joined(missing),
+    refuse("T0603", path,
+           joined({"this machine's CPU lacks what the artifact was compiled for: ", listed(missing)}),
            "compile the model for this machine, or for an older CPU with -mcpu");
 
   // Kernels call the mathematics library; when this runtime was itself loaded privately, it is not in sight.
@@ -309,8 +311,7 @@ Artifact Artifact::load(const std::string& path, LoadOptions options) {
   if (!code.handle) {
     const char* why = dlerror();
     refuse("T0610", path,
-           "the system cannot open the artifact's code: " + std::string(why ? why : "unknown reason"),
-           kAgain);
+           joined({"the system cannot open the artifact's code: ", why ? why : "unknown reason"}), kAgain);
   }
   auto keep = std::make_shared<std::pair<std::shared_ptr<void>, std::shared_ptr<void>>>(code.keep, file.map);
   try {

@@ -3,6 +3,7 @@
 // come from a damaged file, so nothing is assumed of them.
 #include "runtime/executable.h"
 #include "base/stored_types.h"
+#include "runtime/words.h"
 
 namespace tenon {
 namespace {
@@ -12,7 +13,7 @@ struct Checker {
   std::string where;
 
   [[noreturn]] void refuse(const std::string& what) const {
-    throw Error(ErrorKind::model, "T0607", "the executable's tables are damaged: " + what, where,
+    throw Error(ErrorKind::model, "T0607", joined({"the executable's tables are damaged: ", what}), where,
                 "compile the model again");
   }
   void require(bool condition, const char* what) const {
@@ -101,7 +102,7 @@ struct Checker {
   }
 
   void function(const VMFunction& f) {
-    where = "function `" + f.name + "`";
+    where = joined({"function `", f.name, "`"});
     constexpr int32_t most = 1 << 24;
     require(f.num_registers >= 0 && f.num_registers <= most && f.heap_size >= 0 && f.heap_size <= most,
             "absurd frame size");
@@ -140,7 +141,7 @@ struct Checker {
   void run() {
     require(!e.functions.empty(), "there is no function");
     for (const Callee& c : e.callees) {
-      where = "callee `" + c.name + "`";
+      where = joined({"callee `", c.name, "`"});
       require(c.kind == CalleeKind::Kernel || c.kind == CalleeKind::Function ||
                   c.kind == CalleeKind::Builtin || c.kind == CalleeKind::Closure,
               "an unknown kind of callee");

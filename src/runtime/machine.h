@@ -4,6 +4,7 @@
 #include "runtime/kernel_calls.h"
 #include "runtime/memory_pool.h"
 #include "runtime/vm.h"
+#include "runtime/words.h"
 
 namespace tenon {
 
@@ -190,7 +191,6 @@ inline void Machine::call(const Step& step) {
     call_packed(step);
 }
 
-[[gnu::cold]] std::string shape_text(std::span<const int64_t> shape);
 [[gnu::cold]] std::string shape_text(std::span<const DimInfo> shape);
 
 }  // namespace tenon

@@ -6,6 +6,8 @@
 #include <cstdlib>
 #include <utility>
 
+#include "runtime/words.h"
+
 namespace tenon {
 namespace {
 constexpr size_t kHeader = 64;  // says where the block is from, and keeps the data aligned
@@ -35,13 +37,14 @@ size_t block_bytes(size_t c) {
 size_t region_bytes(size_t bytes) { return ((bytes + 63) & ~size_t(63)) + kHeader; }
 
 [[noreturn, gnu::cold]] void no_memory(size_t bytes) {
-  throw Error(ErrorKind::limit, "T0401", "no memory for a tensor of " + std::to_string(bytes) + " bytes", {},
+  throw Error(ErrorKind::limit, "T0401",
+              joined({"no memory for a tensor of ", std::to_string(bytes), " bytes"}), {},
               "use smaller inputs");
 }
 [[noreturn, gnu::cold]] void limit_error(size_t wanted, size_t live, size_t limit) {
   throw Error(ErrorKind::limit, "T0507",
-              "the memory limit of " + std::to_string(limit) + " bytes is reached: " + std::to_string(live) +
-                  " are in use, " + std::to_string(wanted) + " more are needed",
+              joined({"the memory limit of ", std::to_string(limit), " bytes is reached: ",
+                      std::to_string(live), " are in use, ", std::to_string(wanted), " more are needed"}),
               {}, "raise the limit, or use smaller inputs");
 }
 }  // namespace

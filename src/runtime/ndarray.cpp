@@ -11,6 +11,7 @@
 #include <limits>
 
 #include "base/stored_types.h"
+#include "runtime/words.h"
 
 namespace tenon {
 
@@ -21,12 +22,6 @@ namespace {
 /// Large arrays are pages of their own, so that a freed one goes back to the system at once: weights come and
 /// go while a model is compiled, and a heap keeps what lies between others.
 constexpr size_t kMapped = size_t(1) << 20;
-
-std::string shape_text(std::span<const int64_t> shape) {
-  std::string text = "[";
-  for (size_t i = 0; i < shape.size(); ++i) text += (i ? ", " : "") + std::to_string(shape[i]);
-  return text + "]";
-}
 
 [[noreturn]] void size_error(const std::string& what) {
   throw Error(ErrorKind::limit, "T0401", what, {},
@@ -194,7 +189,7 @@ int64_t float_to_int(double v, DataType t) {
 void check_index(const NDArray& a, int64_t i) {
   CHECK(a.get() != nullptr, "an empty NDArray handle");
   CHECK(i >= 0 && i < a.size() * a.dtype().lanes,
-        "element " + std::to_string(i) + " of an array of " + std::to_string(a.size()));
+        joined({"element ", std::to_string(i), " of an array of ", std::to_string(a.size())}));
 }
 
 }  // namespace
@@ -203,17 +198,19 @@ int64_t element_count(std::span<const int64_t> shape) {
   int64_t count = 1;
   bool overflow = false, zero = false;
   for (int64_t d : shape) {
-    if (d < 0) size_error("the shape " + shape_text(shape) + " has a negative dimension");
+    if (d < 0) size_error(joined({"the shape ", shape_text(shape), " has a negative dimension"}));
     zero |= d == 0;
     overflow |= __builtin_mul_overflow(count, d, &count);
   }
   if (zero) return 0;
-  if (overflow) size_error("the shape " + shape_text(shape) + " has more elements than fit in 64 bits");
+  if (overflow)
+    size_error(joined({"the shape ", shape_text(shape), " has more elements than fit in 64 bits"}));
   return count;
 }
 
 size_t storage_bytes(int64_t elements, DataType dtype) {
-  if (dtype.bits == 0) size_error("values of type " + to_string(dtype) + " have no storage in a tensor");
+  if (dtype.bits == 0)
+    size_error(joined({"values of type ", to_string(dtype), " have no storage in a tensor"}));
   int64_t bits = 0;
   const bool packed = dtype.bits < 8 && !dtype.is_bool();
   const int64_t per_element = packed ? int64_t(dtype.bits) * dtype.lanes : int64_t(dtype.bytes()) * 8;
@@ -231,7 +228,8 @@ size_t storage_bytes(int64_t elements, DataType dtype) {
 
 NDArray NDArray::empty(std::vector<int64_t> shape, DataType dtype) {
   const size_t bytes = storage_bytes(element_count(shape), dtype);
-  if (bytes > (size_t(1) << 62)) size_error("a tensor of shape " + shape_text(shape) + " is too large");
+  if (bytes > (size_t(1) << 62))
+    size_error(joined({"a tensor of shape ", shape_text(shape), " is too large"}));
   const bool mapped = bytes >= kMapped;
   void* data = nullptr;
   if (mapped) {
@@ -241,8 +239,8 @@ NDArray NDArray::empty(std::vector<int64_t> shape, DataType dtype) {
     data = std::aligned_alloc(64, std::max<size_t>(64, (bytes + 63) & ~size_t(63)));
   }
   if (!data)
-    size_error("no memory for a tensor of shape " + shape_text(shape) + " and type " + to_string(dtype) +
-               " (" + std::to_string(bytes) + " bytes)");
+    size_error(joined({"no memory for a tensor of shape ", shape_text(shape), " and type ", to_string(dtype),
+                       " (", std::to_string(bytes), " bytes)"}));
   NDArray array;
   try {
     array = NDArray(make<NDArrayObj>());
@@ -271,8 +269,8 @@ NDArray NDArray::from_bytes(std::vector<int64_t> shape, DataType dtype, const vo
   const size_t wanted = storage_bytes(element_count(shape), dtype);
   if (wanted != size)
     throw Error(ErrorKind::usage, "T0402",
-                "a tensor of shape " + shape_text(shape) + " and type " + to_string(dtype) + " takes " +
-                    std::to_string(wanted) + " bytes, " + std::to_string(size) + " were given");
+                joined({"a tensor of shape ", shape_text(shape), " and type ", to_string(dtype), " takes ",
+                        std::to_string(wanted), " bytes, ", std::to_string(size), " were given"}));
   NDArray a = empty(std::move(shape), dtype);
   if (size) std::memcpy(a.data(), bytes, size);
   return a;
@@ -348,9 +346,9 @@ NDArray NDArray::copy() const { return from_bytes(shape(), dtype(), data(), byte
 
 NDArray NDArray::reshape(std::vector<int64_t> shape) const {
   if (element_count(shape) != size())
-    throw Error(
-        ErrorKind::usage, "T0403",
-        "a tensor of shape " + shape_text(this->shape()) + " cannot be seen with shape " + shape_text(shape));
+    throw Error(ErrorKind::usage, "T0403",
+                joined({"a tensor of shape ", shape_text(this->shape()), " cannot be seen with shape ",
+                        shape_text(shape)}));
   NDArray a = view(data(), std::move(shape), dtype(), Any(*this));
   a.mut()->device = get()->device;
   return a;

@@ -156,34 +156,34 @@ void mark_fresh(std::vector<PathStep>& path, int32_t num_registers) {
 
 bool is_tuple(const Step& s) { return s.callee && s.callee->name == "vm.builtin.tuple"; }
 
-/// The registers of `main` that a step reads from `next` on, or from where one of these jumps back to.
-std::vector<size_t> read_behind(const Machine& m, const Step* next) {
+/// For each register of `main`: does a step read it from `next` on, or from where one of these jumps back to?
+[[gnu::cold]] std::vector<uint8_t> read_behind(const Machine& m, const Step* next) {
   const VMFunction& f = m.artifact.main();
   const Step* end = m.program->steps.data() + f.first_instruction + f.num_instructions;
   for (bool back = true; std::exchange(back, false);)
     for (const Step* s = next; s < end; ++s)
       if ((s->kind == Step::Goto || s->kind == Step::If) && s + s->offset < next)
         next = s + s->offset, back = true;
-  std::vector<size_t> out;
+  std::vector<uint8_t> out(size_t(f.num_registers), 0);
   for (const Step* s = next; s < end; ++s) {
-    if (s->kind == Step::Ret) out.push_back(size_t(s->dst));
+    if (s->kind == Step::Ret) out[size_t(s->dst)] = 1;
     for (uint32_t i = 0; i < s->num_args; ++i)
-      if (s->args[i].kind() == ArgKind::Register) out.push_back(size_t(s->args[i].value()));
+      if (s->args[i].kind() == ArgKind::Register) out[size_t(s->args[i].value())] = 1;
   }
-  std::ranges::sort(out);
-  out.erase(std::ranges::unique(out).begin(), out.end());
   return out;
 }
 
 /// Leaves the steps that a recording of a part of `main` can have: what a result may lie in is allocated by
 /// the rest, and what the rest overwrites is computed anew. Are they more than what it is handed over?
-bool cut_beginning(const Machine& m, std::vector<PathStep>& path) {
-  const auto last = std::ranges::find_if(path, [](const PathStep& at) {
-    return is_tuple(*at.step) || (is_allocation(*at.step) && at.step->output >= 0);
-  });
-  if (last != path.end()) path.erase(last + 1, path.end());
-  for (PathStep& at : path) at.fixed = false;
-  return path.size() > 1 + read_behind(m, path.back().step).size();
+[[gnu::cold]] bool cut_beginning(const Machine& m, std::vector<PathStep>& path) {
+  for (size_t k = 0; k < path.size(); ++k) {
+    const Step& s = *path[k].step;
+    path[k].fixed = false;
+    if (is_tuple(s) || (is_allocation(s) && s.output >= 0)) path.resize(k + 1);
+  }
+  size_t handed = 0;
+  for (const uint8_t read : read_behind(m, path.back().step)) handed += read;
+  return path.size() - 1 > handed;
 }
 
 void enter_main(Machine& m, std::span<const NDArray> inputs) {
@@ -235,7 +235,7 @@ void RecordedRun::allocate(Machine& m, const PathStep& at) {
   NDArray tensor;
   if (at.fresh) {
     tensor = m.output_tensor(s, m.dims, dtype);
-    fresh_.push_back({&s, 0, NDArray::view(nullptr, m.dims, dtype)});
+    fresh_.push_back({&s, 0, 0, Any(NDArray::view(nullptr, m.dims, dtype))});
     sources_.push_back(tensor);
   } else {
     m.set_result(s, Any());  // its place can be taken
@@ -258,8 +258,10 @@ void RecordedRun::write_down(Machine& m, const PathStep& at) {
   if (stays) return;
   calls_.push_back({s.kernel, &s, buffers_.size(), scalars_.size()});
   for (uint32_t i = 0; i < s.num_buffers; ++i) {
-    if (const int64_t source = source_of(m.buffers[i]); source >= 0)
-      patches_.push_back({buffers_.size(), size_t(source)});
+    if (const int64_t source = source_of(m.buffers[i]); source >= 0) {
+      patches_.push_back(int64_t(buffers_.size()));
+      patches_.push_back(source);
+    }
     buffers_.push_back(m.buffers[i]);
   }
   scalars_.insert(scalars_.end(), m.scalars.begin(), m.scalars.begin() + (s.num_args - s.num_buffers));
@@ -283,65 +285,41 @@ void RecordedRun::write_down(Machine& m, const PathStep& at) {
     }
   }
   const Step* last = path.back().step;
-  if (last->kind != Step::Ret) {
-    told_apart = told_apart && run->keep(m, last);
-    run->sources_.clear();
-    m.frame().pc = last;
-    m.flatten(m.execute());
-    return told_apart ? std::move(run) : nullptr;
-  }
-  Any value = std::move(m.frame().registers[size_t(last->dst)]);
-  m.flatten(m.leave_frame(std::move(value)));
-  for (const Any& result : m.flat) {
-    const auto tensor = result.try_as<NDArray>();
-    if (!told_apart || !tensor || !tensor->get()) return nullptr;
-    run->results_.push_back(run->told(*tensor));
+  Frame& f = m.frame();
+  if (last->kind == Step::Ret) {
+    Any value = std::move(f.registers[size_t(last->dst)]);
+    m.flatten(m.leave_frame(std::move(value)));
+    for (const Any& result : m.flat) told_apart = told_apart && run->leave(result, 0);
+  } else {
+    const std::vector<uint8_t> read = read_behind(m, last);
+    for (size_t place = 0; place < read.size(); ++place)
+      told_apart = told_apart && (!read[place] || run->leave(f.registers[place], place));
+    told_apart = told_apart && run->blocks_.empty() && run->region_->usable() <= kMostLeft;
+    run->heap_ = f.heap;
+    run->next_ = last;
+    run->go_on(m);
   }
   run->sources_.clear();
-  return run;
+  return told_apart ? std::move(run) : nullptr;
 }
 
-RecordedRun::Tensor RecordedRun::told(const NDArray& tensor) const {
-  const int64_t source = source_of(tensor.data());
-  return {nullptr, source, source < 0 ? tensor : NDArray::view(nullptr, tensor.shape(), tensor.dtype())};
+/// What a result or a register is in later runs; false for a value that is not known.
+[[gnu::cold]] bool RecordedRun::leave(const Any& value, size_t place) {
+  left_.push_back({nullptr, place, -1, value});
+  Left& left = left_.back();
+  const auto tensor = value.try_as<NDArray>();
+  if (!tensor || !tensor->get()) return !value.is_object() || is_type_index<ShapeObj>(value.tag());
+  left.source = source_of(tensor->data());
+  if (left.source >= 0 || tensor->byte_size() == 0)  // which may be the caller's, too
+    left.value = Any(NDArray::view(nullptr, tensor->shape(), tensor->dtype()));
+  return true;
 }
 
-NDArray RecordedRun::tensor_of(const Tensor& t) const {
-  if (t.source < 0) return t.value;
-  const NDArray& a = sources_[size_t(t.source)];
-  return a.shape() == t.value.shape() ? a : a.reshape(t.value.shape());
-}
-
-/// What the steps in front of `next` leave to the others; false where that cannot be handed over.
-bool RecordedRun::keep(Machine& m, const Step* next) {
-  const Frame& f = m.frame();
-  for (const size_t place : read_behind(m, next)) {
-    const Any& v = f.registers[place];
-    if (const auto tensor = v.try_as<NDArray>(); tensor && tensor->get())
-      // Of a caller's tensor nothing is kept, of one without elements not even its address.
-      kept_.push_back(
-          {place,
-           {},
-           told(tensor->byte_size() ? *tensor : NDArray::empty(tensor->shape(), tensor->dtype()))});
-    else if (!v.is_object() || is_type_index<ShapeObj>(v.tag()))
-      kept_.push_back({place, v, {}});
-    else
-      return false;
-  }
-  heap_ = f.heap;
-  next_ = next;
-  return blocks_.empty() && region_->usable() <= kMostLeft;
-}
-
-/// The rest of a run, step by step.
-void RecordedRun::go_on(Machine& m) {
-  m.enter(m.program->main, {}, -1);
-  Frame& f = m.frame();
-  for (const Kept& k : kept_)
-    f.registers[k.place] = k.tensor.value.get() ? Any(tensor_of(k.tensor)) : k.value;
-  f.heap = heap_;
-  f.pc = next_;
-  m.flatten(m.execute());
+Any RecordedRun::value_of(const Left& left) const {
+  if (left.source < 0) return left.value;
+  const NDArray& a = sources_[size_t(left.source)];
+  const auto& shape = static_cast<const NDArrayObj*>(left.value.object())->shape;
+  return Any(a.shape() == shape ? a : a.reshape(shape));
 }
 
 void RecordedRun::replay(Machine& m, std::span<const NDArray> inputs) {
@@ -350,13 +328,27 @@ void RecordedRun::replay(Machine& m, std::span<const NDArray> inputs) {
     std::vector<NDArray>& sources;
   } clear{sources_};
   sources_.assign(inputs.begin(), inputs.end());
-  for (const Tensor& f : fresh_)
-    sources_.push_back(m.output_tensor(*f.step, f.value.shape(), f.value.dtype()));
-  for (const Patch& p : patches_) buffers_[p.buffer] = sources_[p.source].data();
+  for (const Left& fresh : fresh_) {
+    const auto* sizes = static_cast<const NDArrayObj*>(fresh.value.object());
+    sources_.push_back(m.output_tensor(*fresh.step, sizes->shape, sizes->dtype));
+  }
+  for (size_t k = 0; k < patches_.size(); k += 2)
+    buffers_[size_t(patches_[k])] = sources_[size_t(patches_[k + 1])].data();
   for (const Call& c : calls_)
     m.run_kernel(*c.step, c.kernel, buffers_.data() + c.buffer, scalars_.data() + c.scalar);
-  if (next_) return go_on(m);
-  for (const Tensor& r : results_) m.flat.push_back(Any(tensor_of(r)));
+  if (next_) m.enter(m.program->main, {}, -1);
+  for (const Left& left : left_)
+    if (next_)
+      m.frame().registers[left.place] = value_of(left);
+    else
+      m.flat.push_back(value_of(left));
+  if (next_) go_on(m);
+}
+
+void RecordedRun::go_on(Machine& m) {
+  std::ranges::copy(heap_, m.frame().heap.begin());
+  m.frame().pc = next_;
+  m.flatten(m.execute());
 }
 
 // ---- RunRecorder

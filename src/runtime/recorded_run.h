@@ -45,42 +45,33 @@ class RecordedRun {
     const Step* step;
     size_t buffer, scalar;  ///< the first of each
   };
-  /// A buffer whose address each run has anew: that of an input or, behind these, of a fresh tensor.
-  struct Patch {
-    size_t buffer, source;
-  };
-  /// A fresh tensor, which `step` allocates anew in each run, or a result: an input or a fresh tensor, or
-  /// (`source` is -1) `value`, the same in every run. Otherwise `value` has the sizes alone.
-  struct Tensor {
+  /// A fresh tensor, which `step` allocates anew in each run: `value` has its sizes. Or result
+  /// `place`, or what that register holds where the steps that are written down end: an input or a fresh
+  /// tensor, of which `value` has the sizes alone, or (`source` is -1) `value`, the same in every run.
+  struct Left {
     const Step* step;
-    int64_t source;
-    NDArray value;
-  };
-
-  /// What register `place` holds where the steps that are written down end: `value`, or a tensor.
-  struct Kept {
     size_t place;
+    int64_t source;
     Any value;
-    Tensor tensor;
   };
 
   void allocate(Machine& machine, const PathStep& at);
   void write_down(Machine& machine, const PathStep& at);
-  Tensor told(const NDArray& tensor) const;
-  bool keep(Machine& machine, const Step* next);
+  bool leave(const Any& value, size_t place);
   void go_on(Machine& machine);
   int64_t source_of(const void* address) const;
-  NDArray tensor_of(const Tensor& t) const;
+  Any value_of(const Left& left) const;
 
   std::shared_ptr<MemoryRegion> region_ = std::make_shared<MemoryRegion>();
   std::vector<NDArray> blocks_;  ///< what stays, and what the region refused
   std::vector<Call> calls_;
   std::vector<void*> buffers_;
   std::vector<int64_t> scalars_;
-  std::vector<Patch> patches_;
-  std::vector<Tensor> fresh_, results_;
+  /// Pairs: a buffer whose address each run has anew, and an input or, behind these, a fresh tensor.
+  std::vector<int64_t> patches_;
+  std::vector<Left> fresh_;
+  std::vector<Left> left_;        ///< the results, or the registers that the rest reads
   const Step* next_ = nullptr;    ///< the first step that is not written down; null: all are
-  std::vector<Kept> kept_;        ///< of the registers that the rest reads
   std::vector<int64_t> heap_;     ///< the shape heap in front of `next_`
   std::vector<NDArray> sources_;  ///< of the run that goes on
 };

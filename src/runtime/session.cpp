@@ -31,12 +31,13 @@ bool overlap(const NDArray& a, const NDArray& b) {
 }
 
 [[gnu::cold]] std::string input_name(const ValueInfo& info, size_t i) {
-  return "input " + std::to_string(i) + (info.name.empty() ? "" : " `" + info.name + "`");
+  return joined(
+      {"input ", std::to_string(i), info.name.empty() ? "" : " `", info.name, info.name.empty() ? "" : "`"});
 }
 
 [[noreturn, gnu::cold]] void input_error(const char* code, const ValueInfo& info, size_t i,
                                          const std::string& what, std::string hint = {}) {
-  throw Error(ErrorKind::usage, code, input_name(info, i) + " " + what, {}, std::move(hint));
+  throw Error(ErrorKind::usage, code, joined({input_name(info, i), " ", what}), {}, std::move(hint));
 }
 
 /// Nothing that check_memory refuses, and found without the tensor's name, which costs more than the check.
@@ -45,15 +46,17 @@ bool in_order(const NDArray& a) {
 }
 
 [[gnu::cold]] void check_memory(const NDArray& a, const std::string& name) {
-  if (!a.get()) throw Error(ErrorKind::usage, "T0506", name + " is not set", {}, "give every input a tensor");
+  if (!a.get())
+    throw Error(ErrorKind::usage, "T0506", joined({name, " is not set"}), {}, "give every input a tensor");
   if (a.get()->device.kind != 1)
-    throw Error(ErrorKind::usage, "T0506", name + " is not in CPU memory", {}, "copy it to the CPU first");
+    throw Error(ErrorKind::usage, "T0506", joined({name, " is not in CPU memory"}), {},
+                "copy it to the CPU first");
   if (!a.data() && a.size() != 0)
-    throw Error(ErrorKind::usage, "T0506", name + " has no data: its pointer is null");
+    throw Error(ErrorKind::usage, "T0506", joined({name, " has no data: its pointer is null"}));
   const size_t align = size_t(std::clamp(a.dtype().bytes(), 1, 8));
   if (reinterpret_cast<uintptr_t>(a.data()) % align != 0)
     throw Error(ErrorKind::usage, "T0506",
-                name + " is not aligned to its elements of " + std::to_string(align) + " bytes", {},
+                joined({name, " is not aligned to its elements of ", std::to_string(align), " bytes"}), {},
                 "copy it to aligned memory");
 }
 
@@ -63,11 +66,11 @@ void Machine::check_inputs(std::span<const NDArray> inputs) {
   const VMFunction& f = artifact.main();
   if (int64_t(inputs.size()) != f.num_params) {
     std::string names;
-    for (const ValueInfo& p : f.params) names += (names.empty() ? "" : ", ") + p.name;
+    for (const ValueInfo& p : f.params) names = joined({names, names.empty() ? "" : ", ", p.name});
     throw Error(ErrorKind::usage, "T0502",
-                "the model takes " + std::to_string(f.num_params) + " inputs, " +
-                    std::to_string(inputs.size()) + " were given",
-                {}, names.empty() ? "" : "the inputs are: " + names);
+                joined({"the model takes ", std::to_string(f.num_params), " inputs, ",
+                        std::to_string(inputs.size()), " were given"}),
+                {}, joined({names.empty() ? "" : "the inputs are: ", names}));
   }
   static const ValueInfo unnamed;
   std::fill(symbol_values.begin(), symbol_values.end(), -1);
@@ -78,12 +81,13 @@ void Machine::check_inputs(std::span<const NDArray> inputs) {
     if (i >= f.params.size()) continue;
     if (!info.dtype.is_void() && a.dtype() != info.dtype)
       input_error("T0504", info, i,
-                  "wants type " + to_string(info.dtype) + ", " + to_string(a.dtype()) + " was given");
+                  joined({"wants type ", to_string(info.dtype), ", ", to_string(a.dtype()), " was given"}));
     if (!info.known_rank) continue;
     const std::vector<int64_t>& shape = a.shape();
     bool ok = shape.size() == info.shape.size();
     for (size_t d = 0; ok && d < shape.size(); ++d) {
-      if (shape[d] < 0) input_error("T0505", info, i, "has a negative dimension: " + shape_text(shape));
+      if (shape[d] < 0)
+        input_error("T0505", info, i, joined({"has a negative dimension: ", shape_text(shape)}));
       const int32_t symbol = program->symbol_of[i][d];
       if (symbol < 0) {
         ok = info.shape[d].value < 0 || info.shape[d].value == shape[d];
@@ -93,19 +97,19 @@ void Machine::check_inputs(std::span<const NDArray> inputs) {
       if (value < 0) value = shape[d];
       if (value != shape[d])
         input_error("T0505", info, i,
-                    "has shape " + shape_text(shape) + ": dimension `" + info.shape[d].symbol + "` is " +
-                        std::to_string(shape[d]) + " here and " + std::to_string(value) + " before",
+                    joined({"has shape ", shape_text(shape), ": dimension `", info.shape[d].symbol, "` is ",
+                            std::to_string(shape[d]), " here and ", std::to_string(value), " before"}),
                     "one name stands for one size in all inputs");
       if (const int64_t most = program->symbol_bounds[size_t(symbol)]; most >= 0 && value > most)
-        input_error("T0505", info, i,
-                    "has shape " + shape_text(shape) + ": dimension `" + info.shape[d].symbol + "` is " +
-                        std::to_string(value) + ", the model was compiled for at most " +
-                        std::to_string(most),
-                    "use smaller inputs, or compile with a larger bound");
+        input_error(
+            "T0505", info, i,
+            joined({"has shape ", shape_text(shape), ": dimension `", info.shape[d].symbol, "` is ",
+                    std::to_string(value), ", the model was compiled for at most ", std::to_string(most)}),
+            "use smaller inputs, or compile with a larger bound");
     }
     if (!ok)
       input_error("T0505", info, i,
-                  "wants shape " + shape_text(info.shape) + ", " + shape_text(shape) + " was given");
+                  joined({"wants shape ", shape_text(info.shape), ", ", shape_text(shape), " was given"}));
   }
 }
 
@@ -221,7 +225,8 @@ void Machine::run_main(std::span<const NDArray> inputs, std::span<NDArray> outpu
   usable.assign(outputs.size(), 0);
   for (size_t k = 0; k < outputs.size(); ++k) {
     if (!outputs[k].get()) continue;
-    if (!in_order(outputs[k])) check_memory(outputs[k], "the buffer for output " + std::to_string(k));
+    if (!in_order(outputs[k]))
+      check_memory(outputs[k], joined({"the buffer for output ", std::to_string(k)}));
     bool free = true;
     for (const NDArray& in : inputs) free = free && !overlap(in, outputs[k]);
     for (size_t other = 0; other < k; ++other)
@@ -239,8 +244,8 @@ void Machine::store_outputs(std::span<NDArray> outputs) {
   const std::vector<ValueInfo>& infos = artifact.main().results;
   if (flat.size() != outputs.size())
     throw Error(ErrorKind::usage, "T0502",
-                "the model has " + std::to_string(flat.size()) + " outputs, " +
-                    std::to_string(outputs.size()) + " buffers were given");
+                joined({"the model has ", std::to_string(flat.size()), " outputs, ",
+                        std::to_string(outputs.size()), " buffers were given"}));
   for (size_t k = 0; k < outputs.size(); ++k) {
     Any& value = flat[k];
     if (auto shape = value.try_as<Shape>(); shape && *shape) {
@@ -256,12 +261,13 @@ void Machine::store_outputs(std::span<NDArray> outputs) {
         a.set_element_int(0, value.as<int64_t>());
       value = Any(std::move(a));
     }
-    const std::string* name = k < infos.size() ? &infos[k].name : nullptr;
     auto label = [&] {
-      return "output " + std::to_string(k) + (name && !name->empty() ? " `" + *name + "`" : "");
+      const std::string_view name = k < infos.size() ? std::string_view(infos[k].name) : "",
+                             quote = name.empty() ? "" : "`";
+      return joined({"output ", std::to_string(k), name.empty() ? "" : " ", quote, name, quote});
     };
     if (!value.is_object() || !is_type_index<NDArrayObj>(value.tag()))
-      throw Error(ErrorKind::model, "T0518", label() + " is not a tensor but " + value.kind_name());
+      throw Error(ErrorKind::model, "T0518", joined({label(), " is not a tensor but ", value.kind_name()}));
     NDArray& out = outputs[k];
     if (!out.get()) {
       out = own_tensor(std::move(value));
@@ -270,10 +276,10 @@ void Machine::store_outputs(std::span<NDArray> outputs) {
     const auto* result = static_cast<const NDArrayObj*>(value.object());
     if (result == out.get()) continue;
     if (result->dtype != out.dtype() || result->shape != out.shape())
-      throw Error(ErrorKind::usage, "T0505",
-                  label() + " is " + to_string(result->dtype) + " " + shape_text(result->shape) +
-                      ", the buffer given for it is " + to_string(out.dtype()) + " " +
-                      shape_text(out.shape()));
+      throw Error(
+          ErrorKind::usage, "T0505",
+          joined({label(), " is ", to_string(result->dtype), " ", shape_text(result->shape),
+                  ", the buffer given for it is ", to_string(out.dtype()), " ", shape_text(out.shape())}));
     if (const size_t bytes = out.byte_size()) std::memmove(out.data(), result->data, bytes);
   }
 }
@@ -307,17 +313,17 @@ void Session::invoke_into(std::span<const NDArray> inputs, std::span<NDArray> ou
   for (const auto& [name, value] : inputs) {
     auto it = std::ranges::find(params, name, &ValueInfo::name);
     std::string names;
-    for (const ValueInfo& p : params) names += (names.empty() ? "" : ", ") + p.name;
-    if (const std::string* bound = machine_->artifact.metadata("bound_input." + name))
-      throw Error(
-          ErrorKind::usage, "T0522",
-          "the input `" + name + "` is given, and was bound to " + *bound + " when the model was compiled",
-          {}, "leave it out, or compile the model without binding it");
+    for (const ValueInfo& p : params) names = joined({names, names.empty() ? "" : ", ", p.name});
+    if (const std::string* bound = machine_->artifact.metadata(joined({"bound_input.", name})))
+      throw Error(ErrorKind::usage, "T0522",
+                  joined({"the input `", name, "` is given, and was bound to ", *bound,
+                          " when the model was compiled"}),
+                  {}, "leave it out, or compile the model without binding it");
     if (it == params.end())
-      throw Error(ErrorKind::usage, "T0503", "the model has no input `" + name + "`", {},
-                  "the inputs are: " + names);
+      throw Error(ErrorKind::usage, "T0503", joined({"the model has no input `", name, "`"}), {},
+                  joined({"the inputs are: ", names}));
     NDArray& slot = ordered[size_t(it - params.begin())];
-    if (slot.get()) throw Error(ErrorKind::usage, "T0503", "the input `" + name + "` is given twice");
+    if (slot.get()) throw Error(ErrorKind::usage, "T0503", joined({"the input `", name, "` is given twice"}));
     slot = value;
   }
   return invoke(ordered);
@@ -327,7 +333,7 @@ void Session::invoke_into(std::span<const NDArray> inputs, std::span<NDArray> ou
   const Executable& e = machine_->artifact.executable();
   auto it = std::ranges::find(e.functions, function, &VMFunction::name);
   if (it == e.functions.end())
-    throw Error(ErrorKind::usage, "T0503", "the model has no function `" + std::string(function) + "`");
+    throw Error(ErrorKind::usage, "T0503", joined({"the model has no function `", function, "`"}));
   return call(int32_t(it - e.functions.begin()), arguments);
 }
 
@@ -337,27 +343,26 @@ void Session::invoke_into(std::span<const NDArray> inputs, std::span<NDArray> ou
   const VMFunction& f = e.functions[size_t(function)];
   if (int64_t(arguments.size()) != f.num_params)
     throw Error(ErrorKind::usage, "T0502",
-                "function `" + f.name + "` takes " + std::to_string(f.num_params) + " arguments, " +
-                    std::to_string(arguments.size()) + " were given");
+                joined({"function `", f.name, "` takes ", std::to_string(f.num_params), " arguments, ",
+                        std::to_string(arguments.size()), " were given"}));
   // What the types of the parameters say is checked here; what they do not say, by the function itself.
   for (size_t i = 0; i < f.params.size(); ++i) {
     const ValueInfo& info = f.params[i];
     if (info.dtype.is_void() && !info.known_rank) continue;
     const auto a = arguments[i].try_as<NDArray>();
+    const std::string name = joined({"argument ", std::to_string(i), " of `", f.name, "`"});
     if (!a || !a->get())
       throw Error(ErrorKind::usage, "T0506",
-                  "argument " + std::to_string(i) + " of `" + f.name + "` must be a tensor, not " +
-                      arguments[i].kind_name());
-    check_memory(*a, "argument " + std::to_string(i) + " of `" + f.name + "`");
+                  joined({name, " must be a tensor, not ", arguments[i].kind_name()}));
+    check_memory(*a, name);
     bool fits = info.dtype.is_void() || a->dtype() == info.dtype;
     fits = fits && (!info.known_rank || a->shape().size() == info.shape.size());
     for (size_t d = 0; fits && info.known_rank && d < info.shape.size(); ++d)
       fits = info.shape[d].value < 0 ? a->shape()[d] >= 0 : info.shape[d].value == a->shape()[d];
     if (!fits)
       throw Error(ErrorKind::usage, a->dtype() == info.dtype ? "T0505" : "T0504",
-                  "argument " + std::to_string(i) + " of `" + f.name + "` must be " + to_string(info.dtype) +
-                      " " + shape_text(info.shape) + ", not " + to_string(a->dtype()) + " " +
-                      shape_text(a->shape()));
+                  joined({name, " must be ", to_string(info.dtype), " ", shape_text(info.shape), ", not ",
+                          to_string(a->dtype()), " ", shape_text(a->shape())}));
   }
   Run run(*machine_);
   machine_->ensure_arena();

@@ -9,6 +9,7 @@
 #include "runtime/artifact_format.h"
 #include "runtime/c_guard.h"
 #include "runtime/dlpack.h"
+#include "runtime/words.h"
 
 namespace tenon {
 namespace {
@@ -28,16 +29,16 @@ const TenonSystemLibrary& find_library(std::string_view name) {
   const TenonSystemLibrary* found = nullptr;
   std::string names;
   for (const TenonSystemLibrary* s : l.all) {
-    names += (names.empty() ? "" : ", ") + std::string(s->name);
+    names = joined({names, names.empty() ? "" : ", ", s->name});
     if (s->name == name || (name.empty() && l.all.size() == 1)) found = s;
   }
   if (!found)
     throw Error(ErrorKind::usage, "T0611",
-                name.empty() ? std::to_string(l.all.size()) + " models are linked into this program"
-                             : "no model `" + std::string(name) + "` is linked into this program",
+                name.empty() ? joined({std::to_string(l.all.size()), " models are linked into this program"})
+                             : joined({"no model `", name, "` is linked into this program"}),
                 {},
                 names.empty() ? "link one that `tenon compile --emit obj --system-lib NAME` wrote"
-                              : "there are: " + names + " (as system:NAME)");
+                              : joined({"there are: ", names, " (as system:NAME)"}));
   return *found;
 }
 
@@ -45,7 +46,7 @@ const TenonSystemLibrary& find_library(std::string_view name) {
 
 Artifact system_artifact(std::string_view name, const LoadOptions& options) {
   const TenonSystemLibrary& library = find_library(name);
-  const std::string where = "system:" + std::string(library.name);
+  const std::string where = joined({"system:", library.name});
   auto refuse = [&](const char* code, std::string what) {
     throw Error(ErrorKind::model, code, std::move(what), where, "compile the model again");
   };
@@ -60,11 +61,12 @@ Artifact system_artifact(std::string_view name, const LoadOptions& options) {
     NDArray c = NDArray::view(const_cast<void*>(library.constants[i]), records[i].shape, records[i].dtype);
     make_read_only(c);
     if (options.check && c.hash() != records[i].hash)
-      refuse("T0606", "constant " + std::to_string(i) + " is damaged: its bytes do not match their hash");
+      refuse("T0606",
+             joined({"constant ", std::to_string(i), " is damaged: its bytes do not match their hash"}));
     e.constants.push_back(std::move(c));
   }
   if (auto missing = missing_features(e.needs); !missing.empty())
-    refuse("T0603", "this machine's CPU lacks what the model was compiled for: " + missing[0]);
+    refuse("T0603", joined({"this machine's CPU lacks what the model was compiled for: ", missing[0]}));
   return Artifact::from_executable(
       std::move(e),
       [&](const std::string& symbol) -> void* {
@@ -88,7 +90,7 @@ extern "C" TenonStatus tenon_system_register(const TenonSystemLibrary* library) 
       if (std::string_view(s->name) == library->name)
         throw tenon::Error(
             tenon::ErrorKind::usage, "T0611",
-            std::string("two models of the name `") + library->name + "` are linked into this program", {},
+            tenon::joined({"two models of the name `", library->name, "` are linked into this program"}), {},
             "give them different names with --system-lib NAME");
     }
     l.all.push_back(library);

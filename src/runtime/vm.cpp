@@ -88,7 +88,7 @@ namespace {
     const Function loader = registry::find("loader." + m.loader);
     if (!loader)
       throw Error(ErrorKind::model, "T0614",
-                  "this process has no loader `" + m.loader + "` for the model's code", {},
+                  joined({"this process has no loader `", m.loader, "` for the model's code"}), {},
                   "load the library that registers it first");
     if (Function find = loader(m.bytes).as<Function>()) modules.push_back(std::move(find));
   }
@@ -103,7 +103,7 @@ namespace {
           program->functions.push_back(std::move(f));
         }
       if (!found[i].kernel && !found[i].packed)
-        throw Error(ErrorKind::model, "T0608", "the code has no kernel `" + c.name + "`", {},
+        throw Error(ErrorKind::model, "T0608", joined({"the code has no kernel `", c.name, "`"}), {},
                     "compile the model again");
     } else if (c.kind == CalleeKind::Builtin) {
       if (const BuiltinInfo* builtin = find_builtin(c.name)) {
@@ -114,7 +114,7 @@ namespace {
       if (!f) f = find_function(c.name);
       if (!f)
         throw Error(ErrorKind::model, "T0609",
-                    "the function `" + c.name + "` is not registered in this process", {},
+                    joined({"the function `", c.name, "` is not registered in this process"}), {},
                     "register it before the model is loaded");
       found[i].packed = f.get();
       program->functions.push_back(std::move(f));
@@ -185,11 +185,6 @@ double now_ms() {
 
 }  // namespace
 
-std::string shape_text(std::span<const int64_t> shape) {
-  std::string text = "[";
-  for (size_t i = 0; i < shape.size(); ++i) text += (i ? ", " : "") + std::to_string(shape[i]);
-  return text + "]";
-}
 std::string shape_text(std::span<const DimInfo> shape) {
   std::string text = "[";
   for (size_t i = 0; i < shape.size(); ++i)
@@ -251,14 +246,14 @@ Machine::~Machine() = default;
 
 [[noreturn]] void Machine::fail_at(const Step& step, const char* code, std::string message,
                                    std::string hint) {
-  std::string where = depth >= 0 ? "function `" + frame().function->name + "`" : std::string();
-  if (step.callee) where += ", call of `" + step.callee->name + "`";
+  std::string where = depth >= 0 ? joined({"function `", frame().function->name, "`"}) : std::string();
+  if (step.callee) where = joined({where, ", call of `", step.callee->name, "`"});
   throw Error(ErrorKind::model, code, std::move(message), std::move(where), std::move(hint));
 }
 
 void Machine::wrong_argument(const Step& step, uint32_t i, const char* wanted, const Any& given) {
   fail_at(step, "T0511",
-          "argument " + std::to_string(i) + " must be " + wanted + ", not " + given.kind_name());
+          joined({"argument ", std::to_string(i), " must be ", wanted, ", not ", given.kind_name()}));
 }
 
 void Machine::make_arena() {
@@ -270,7 +265,7 @@ void Machine::make_arena() {
       void* memory = std::aligned_alloc(size_t(huge), size);
       if (!memory)
         throw Error(ErrorKind::limit, "T0401",
-                    "no memory for the arena of " + std::to_string(arena_bytes) + " bytes");
+                    joined({"no memory for the arena of ", std::to_string(arena_bytes), " bytes"}));
       madvise(memory, size, MADV_HUGEPAGE);  // an advice: works without
       arena = NDArray::view(memory, {arena_bytes}, u8);
       arena.mut()->release = [memory] { std::free(memory); };
@@ -357,8 +352,8 @@ void Machine::dims_arg(const Step& step, uint32_t first, std::vector<int64_t>& o
 namespace {
 [[noreturn, gnu::cold]] void too_deep(const VMFunction& f, const char* what, int64_t limit,
                                       const char* hint) {
-  throw Error(ErrorKind::limit, "T0508", "more than " + std::to_string(limit) + " " + what,
-              "function `" + f.name + "`", std::string("the model recurses without end") + hint);
+  throw Error(ErrorKind::limit, "T0508", joined({"more than ", std::to_string(limit), " ", what}),
+              joined({"function `", f.name, "`"}), joined({"the model recurses without end", hint}));
 }
 }  // namespace
 
@@ -399,7 +394,7 @@ int32_t Machine::gather_call(const Step& step) {
   if (function < 0) {
     const Any value = any_arg(step, 0);
     const auto closure = value.try_as<Closure>();
-    if (!closure || !*closure) fail_at(step, "T0511", "a " + std::string(value.kind_name()) + " is called");
+    if (!closure || !*closure) fail_at(step, "T0511", joined({"a ", value.kind_name(), " is called"}));
     function = (*closure)->function;
     call_args = (*closure)->captured;
     first = 1;
@@ -408,8 +403,8 @@ int32_t Machine::gather_call(const Step& step) {
   const VMFunction& f = artifact.executable().functions[size_t(function)];
   if (int64_t(call_args.size()) != f.num_params)
     fail_at(step, "T0502",
-            "function `" + f.name + "` takes " + std::to_string(f.num_params) + " arguments, " +
-                std::to_string(call_args.size()) + " were given");
+            joined({"function `", f.name, "` takes ", std::to_string(f.num_params), " arguments, ",
+                    std::to_string(call_args.size()), " were given"}));
   return function;
 }
 
@@ -434,7 +429,7 @@ void Machine::kernel_failed(const Step& step, int32_t code) {
     context.clear_cancel();
     throw Error(ErrorKind::interrupted, "T0510", "the call was cancelled");
   }
-  const std::string where = "kernel `" + step.callee->name + "`";
+  const std::string where = joined({"kernel `", step.callee->name, "`"});
   if (code == -1)
     throw Error(ErrorKind::limit, "T0401", "no memory for the scratch space of a kernel", where,
                 "use smaller inputs or fewer threads");
@@ -442,14 +437,14 @@ void Machine::kernel_failed(const Step& step, int32_t code) {
     kernel_calls.failure->location = where;
     find_function(kKernelRaise)(Any(static_cast<void*>(&kernel_calls)));
   }
-  std::string message = "assertion " + std::to_string(code) + " of the kernel failed";
-  if (const std::string* all = artifact.metadata("asserts." + step.callee->name)) {
+  std::string message = joined({"assertion ", std::to_string(code), " of the kernel failed"});
+  if (const std::string* all = artifact.metadata(joined({"asserts.", step.callee->name}))) {
     std::string_view rest = *all;
     for (int32_t k = 1; k < code && !rest.empty(); ++k) {
       const size_t end = rest.find('\n');
       rest.remove_prefix(end == rest.npos ? rest.size() : end + 1);
     }
-    if (code >= 1 && !rest.empty()) message += ": " + std::string(rest.substr(0, rest.find('\n')));
+    if (code >= 1 && !rest.empty()) message = joined({message, ": ", rest.substr(0, rest.find('\n'))});
   }
   throw Error(ErrorKind::model, "T0509", message, where, "check the values and shapes of the inputs");
 }
@@ -512,7 +507,7 @@ bool Machine::condition(const Step& step) {
   const Any v = any_arg(step, 0);
   if (auto n = v.try_as<int64_t>()) return *n != 0;
   if (auto t = v.try_as<NDArray>(); t && t->get() && t->size() == 1) return t->element(0) != 0;
-  fail_at(step, "T0511", "a condition must be one number, not " + v.kind_name());
+  fail_at(step, "T0511", joined({"a condition must be one number, not ", v.kind_name()}));
 }
 
 void Machine::call_watched(const Step& step) {

@@ -11,7 +11,7 @@ namespace {
 
 void need(Machine& m, const Step& s, bool condition, const char* what) {
   if (!condition)
-    m.fail_at(s, "T0511", std::string("malformed call of a builtin: ") + what,
+    m.fail_at(s, "T0511", joined({"malformed call of a builtin: ", what}),
               "this is a bug of the compiler that wrote the artifact");
 }
 
@@ -58,9 +58,9 @@ void match_shape(Machine& m, const Step& s) {
     wanted += i ? ", " : "";
     wanted += match == DimMatch::Number ? std::to_string(value)
               : match == DimMatch::Slot ? std::to_string(m.heap_slot(s, value))
-                                        : "any";
+                                        : std::string("any");
   }
-  m.fail_at(s, "T0501", "a tensor has shape " + shape_text(dims) + " where " + wanted + "] is required",
+  m.fail_at(s, "T0501", joined({"a tensor has shape ", shape_text(dims), " where ", wanted, "] is required"}),
             "check the shapes of the inputs");
 }
 
@@ -70,12 +70,12 @@ void check_tensor(Machine& m, const Step& s) {
   const int64_t ndim = m.int_arg(s, 1), word = m.int_arg(s, 2);
   if (ndim >= 0 && a.ndim() != ndim)
     m.fail_at(s, "T0501",
-              "a tensor has shape " + shape_text(a.shape()) + " where " + std::to_string(ndim) +
-                  " dimensions are required");
+              joined({"a tensor has shape ", shape_text(a.shape()), " where ", std::to_string(ndim),
+                      " dimensions are required"}));
   if (word != 0 && a.dtype() != dtype_of_word(word))
     m.fail_at(s, "T0501",
-              "a tensor has type " + to_string(a.dtype()) + " where " + to_string(dtype_of_word(word)) +
-                  " is required");
+              joined({"a tensor has type ", to_string(a.dtype()), " where ", to_string(dtype_of_word(word)),
+                      " is required"}));
   m.set_result(s, Any(a));
 }
 
@@ -147,8 +147,8 @@ void tensor_to_shape(Machine& m, const Step& s) {
   NDArray a = m.tensor_arg(s, 0);
   if (a.ndim() != 1 || !a.dtype().is_integer() || a.size() > 64)
     m.fail_at(s, "T0501",
-              "a shape must be a list of integers, not a " + to_string(a.dtype()) + " tensor of shape " +
-                  shape_text(a.shape()));
+              joined({"a shape must be a list of integers, not a ", to_string(a.dtype()), " tensor of shape ",
+                      shape_text(a.shape())}));
   m.dims.resize(size_t(a.size()));
   for (size_t i = 0; i < m.dims.size(); ++i) m.dims[i] = a.element_int(int64_t(i));
   set_shape(m, s, m.dims);
@@ -169,7 +169,7 @@ void shape_dim(Machine& m, const Step& s) {
   const std::span<const int64_t> dims = shape_ref(m, s, 0, made);
   const int64_t i = m.int_arg(s, 1);
   if (i < 0 || i >= int64_t(dims.size()))
-    m.fail_at(s, "T0501", "shape " + shape_text(dims) + " has no dimension " + std::to_string(i));
+    m.fail_at(s, "T0501", joined({"shape ", shape_text(dims), " has no dimension ", std::to_string(i)}));
   m.set_result(s, Any(dims[size_t(i)]));
 }
 
@@ -192,8 +192,8 @@ void arena_tensor(Machine& m, const Step& s) {
                most = storage_bytes(element_count(slot.shape), slot.dtype);
   if (bytes > most)
     m.fail_at(s, "T0517",
-              "a tensor of shape " + shape_text(m.dims) + " needs " + std::to_string(bytes) +
-                  " bytes where the plan has " + std::to_string(most),
+              joined({"a tensor of shape ", shape_text(m.dims), " needs ", std::to_string(bytes),
+                      " bytes where the plan has ", std::to_string(most)}),
               "a size is above the bound that the model was compiled with");
   Frame& f = m.frame();
   m.set_result(s, Any(NDArray::view(f.arena + slot.offset, m.dims, dtype,
@@ -290,8 +290,7 @@ const T* object_arg(Machine& m, const Step& s, uint32_t i, const char* what) {
     const Any& v = m.frame().registers[size_t(s.args[i].value())];
     if (v.is_object() && is_type_index<T>(v.tag())) return static_cast<const T*>(v.object());
   }
-  m.fail_at(s, "T0511",
-            "argument " + std::to_string(i) + " must be " + what + ", not " + m.any_arg(s, i).kind_name());
+  m.wrong_argument(s, i, what, m.any_arg(s, i));
 }
 void data_is(Machine& m, const Step& s) {
   const auto* data = object_arg<DataObj>(m, s, 0, "a value of a data type");
@@ -302,7 +301,8 @@ void data_field(Machine& m, const Step& s) {
   const int64_t i = m.int_arg(s, 1);
   if (i < 0 || i >= int64_t(data->items.size()))
     m.fail_at(s, "T0511",
-              "a value of " + std::to_string(data->items.size()) + " parts has no part " + std::to_string(i));
+              joined({"a value of ", std::to_string(data->items.size()), " parts has no part ",
+                      std::to_string(i)}));
   Any item = data->items[size_t(i)];  // the result may take the register of the data
   m.set_result(s, std::move(item));
 }
@@ -326,7 +326,7 @@ void ref_write(Machine& m, const Step& s) {
 void scalar(Machine& m, const Step& s) {
   NDArray a = m.tensor_arg(s, 0);
   if (a.size() != 1)
-    m.fail_at(s, "T0501", "a tensor of shape " + shape_text(a.shape()) + " is used as one number");
+    m.fail_at(s, "T0501", joined({"a tensor of shape ", shape_text(a.shape()), " is used as one number"}));
   m.set_result(s, a.dtype().is_float() ? Any(a.element(0)) : Any(a.element_int(0)));
 }
 
