@@ -241,6 +241,16 @@ def empty_transposed(model, feed):
     return any(empty(n) for n in nodes_of(model, "ConvTranspose"))
 
 
+def statistics_of_halves(model, feed):
+    """Means and deviations, which are float32, of what another operator computes in half precision."""
+    made = {o for g in graphs_of(model.graph) for n in g.node for o in n.output}
+
+    def of_halves(node):
+        x = known_value(model, feed, node.input[0])
+        return any(node.output[1:]) and node.input[0] in made and x is not None and x.dtype == np.float16
+    return any(of_halves(n) for n in nodes_of(model, "LayerNormalization"))
+
+
 def mean_between(model, feed):
     """A quantised mean lies halfway between two numbers."""
     def between(node):
@@ -429,6 +439,7 @@ EXPLAINED = [
     Explained(("Slice",), "refused", r"T0501.*\b0\b|T1101.*\b0\b", "an end is clamped to the last element of an axis; going backward, ONNX Runtime takes the largest integer for no end", slices_backward_to_a_large_end),
     Explained(("Pad",), "accepted", "zero effective input extent", "nothing is repeated along an axis that is cropped away", cropped_away),
     Explained(("Scan",), "accepted", "OrtValueTensorSlicer|ort_value_tensor_slicer", "a scan over nothing has no iteration; neither reference knows the sizes of its results", scans_nothing),
+    Explained(("LayerNormalization",), "differs", "np.float32", "results between operators of half precision are not rounded (`--disable-pass promote_f16` rounds each), which statistics in float32 show", statistics_of_halves),
     Explained(("com.microsoft::QLinearGlobalAveragePool",), "differs", "np.u?int8", "halfway between two numbers the even one is taken; ONNX Runtime multiplies by a rounded share", mean_between),
     Explained(("Attention",), "accepted", "attention_(parameters|helper).h", "no keys give zeros, no queries nothing; ONNX Runtime takes no tensors without elements", of_nothing("Attention")),
     Explained(REDUCTIONS, "differs", r"\w+\[(\]|[^\]]*\b1\b[^\]]*\]), wanted \w+\[[^\]]*\b0\b",
