@@ -183,9 +183,10 @@ Any value_of(const graph::Type& type, const Any& given) {
   }
   const auto* tuple = type.as<graph::TupleType>();
   if (!tuple || !list || list->size() != tuple->items.size()) return given;
-  Array<Any> items;
-  for (size_t i = 0; i < list->size(); ++i) items.push_back(value_of(tuple->items[i], (*list)[i]));
-  return items;
+  auto items = make<ArrayObj>();  // an Array without items is no value
+  for (size_t i = 0; i < list->size(); ++i)
+    items.edit()->items.push_back(value_of(tuple->items[i], (*list)[i]));
+  return Any(items);
 }
 std::vector<Any> values_of(const graph::Function& f, const Array<Any>& inputs) {
   std::vector<Any> out;

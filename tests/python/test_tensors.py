@@ -104,6 +104,18 @@ def main(x: R.Tensor((2,), "float32"), p: R.Tuple(R.Tensor((2,), "float32"), R.T
         with self.assertRaisesRegex(tenon.Error, "`inputs`"):
             tenon.get_global_func("ir.interpret")(module, [x, None])
 
+    def test_the_interpreter_takes_tuples_of_nothing(self):
+        module = tenon.parse("""
+@R.function
+def main(p: R.Tuple(R.Tuple(), R.Tensor((2,), "float32")), e: R.Tuple()):
+    return (p[1], e, p[0])
+""")
+        x = tenon.NDArray(array.array("f", [1, 2]))
+        out = tenon.get_global_func("ir.interpret")(module, [((), x), ()])
+        self.assertEqual([list(memoryview(out[0])), list(out[1]), list(out[2])], [[1, 2], [], []])
+        with self.assertRaisesRegex(tenon.Error, "T0357"):
+            tenon.get_global_func("ir.interpret")(module, [((), x), (x,)])
+
     def test_the_interpreter_takes_shapes_and_numbers(self):
         module = tenon.parse("""
 @R.function

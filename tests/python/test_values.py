@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Models that take and give more than tensors, by every way of running them; functions by name; inputs that stay."""
 import gc
+import tempfile
 import threading
 import unittest
 
@@ -117,6 +118,23 @@ class Values(unittest.TestCase):
 
     def test_a_tuple_beside_tensors(self):
         same(self, tenon.compile(ONE_TUPLE)(A, B), ([A, B], A))
+
+    def test_tuples_of_nothing(self):
+        x = np.array([1, 2], "float32")
+        nothing = tenon.compile(b"@R.function\ndef main(e: R.Tuple()):\n    return e\n")
+        self.assertEqual((nothing.inputs, nothing.outputs, nothing()), ((), (), ()))
+        among = tenon.compile(f"""
+@R.function
+def main(x: {VECTOR}, p: R.Tuple(R.Tuple(), {VECTOR}), e: R.Tuple()):
+    y = R.add(x, p[1])
+    return (y, e, (p[0],))
+""".encode())
+        self.assertEqual([name for name, _, _ in among.inputs], ["x", "p_1"])
+        y, none, nested = among(x, x)
+        self.assertEqual((y.tolist(), none, nested), ([2, 4], [], [[]]))
+        with tempfile.TemporaryDirectory() as folder:
+            among.save(f"{folder}/model.so")
+            self.assertEqual(tenon.load(f"{folder}/model.so")(x, x)[1:], ([], [[]]))
 
     def test_a_list_that_a_model_makes(self):
         ex = tenon.compile(LIST)
@@ -242,7 +260,6 @@ class Machine(unittest.TestCase):
         self.assertEqual((kernels[0]["calls"], kernels[0]["flop"]), (1, 2))
 
     def test_an_artifact_file(self):
-        import tempfile
         with tempfile.TemporaryDirectory() as folder:
             path = folder + "/functions.so"
             tenon.compile(FUNCTIONS).save(path)
@@ -282,7 +299,6 @@ class Executor(unittest.TestCase):
 
 
     def test_code_for_several_processors(self):
-        import tempfile
         with tempfile.TemporaryDirectory() as folder:
             ex = tenon.compile(FUNCTIONS, target="llvm -mcpu=x86-64,x86-64-v2")
             same(self, ex(A, B), A - B)
@@ -296,7 +312,6 @@ class Executor(unittest.TestCase):
 
     def test_a_graph_of_operators(self):
         import json
-        import tempfile
         with tempfile.TemporaryDirectory() as folder:
             path = folder + "/functions.json"
             tenon.compile(FUNCTIONS).save(path, "json")
