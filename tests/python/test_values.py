@@ -123,6 +123,11 @@ class Values(unittest.TestCase):
         x = np.array([1, 2], "float32")
         nothing = tenon.compile(b"@R.function\ndef main(e: R.Tuple()):\n    return e\n")
         self.assertEqual((nothing.inputs, nothing.outputs, nothing()), ((), (), ()))
+        # Unknown element types and operators without a value: such models run on values that need be no tensors.
+        for body in ("return R.tuple()", 'return R.print(x, format="{}")'):
+            text = f"@R.function(pure=False)\ndef main(x: R.Tensor):\n    {body}\n"
+            with self.subTest(body):
+                self.assertEqual(tenon.compile(text.encode())(x), ())
         among = tenon.compile(f"""
 @R.function
 def main(x: {VECTOR}, p: R.Tuple(R.Tuple(), {VECTOR}), e: R.Tuple()):

@@ -206,7 +206,8 @@ PyObject* execute_values(PyObject* self, Model* model, TenonSession* session, Py
   TenonAny result;
   if (!add_values(self, given, &model->inputs, n, values)) return nullptr;
   if (call_unlocked(model, session, nullptr, values, &result) != TENON_OK) return raise_for(self, &result);
-  std::vector<TenonAny> outputs{result};
+  std::vector<TenonAny> outputs;  // of a tuple of nothing, or of a call that gives no value: none
+  if (model->outputs.size() == 1) outputs = {result};
   if (model->outputs.size() > 1) {
     size_t count = 0;
     const TenonAny* items = tenon_ffi_array_items(result.v.object, &count);
