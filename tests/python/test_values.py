@@ -141,6 +141,22 @@ def main(x: {VECTOR}, p: R.Tuple(R.Tuple(), {VECTOR}), e: R.Tuple()):
             among.save(f"{folder}/model.so")
             self.assertEqual(tenon.load(f"{folder}/model.so")(x, x)[1:], ([], [[]]))
 
+    def test_functions_of_any_tensor(self):
+        """Each call of a function tells it the rank and the element type that its parameter leaves open."""
+        ex = tenon.compile(f"""
+@I.ir_module
+class Module:
+    @R.function
+    def main(x: {VECTOR}, n: R.Tensor((2, 2), "int32")):
+        return (cls.squares(cls.squares(x)), cls.squares(n))
+
+    @R.function(private=True)
+    def squares(v: R.Tensor) -> R.Tensor:
+        return R.multiply(v, v)
+""".encode())
+        self.assertEqual([(dtype, shape) for _, dtype, shape in ex.outputs], [("float32", (2,)), ("int32", (2, 2))])
+        same(self, ex(A, np.array([[1, 2], [3, -4]], "int32")), (A**4, np.array([[1, 4], [9, 16]], "int32")))
+
     def test_a_list_that_a_model_makes(self):
         ex = tenon.compile(LIST)
         same(self, ex(A, B), [A, A + B])

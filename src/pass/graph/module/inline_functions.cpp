@@ -5,13 +5,16 @@
 //   after    w = R.add(x, a)                      and lv is w
 //
 // A function asks by its attribute "inline" = 1; lifted closures ("captured") are inlined where they are
-// called directly. Functions that reach themselves stay, as do calls whose sizes are not known. Needs: types.
+// called directly, and so are private functions whose parameters leave a rank or an element type open, which
+// each call tells. Functions that reach themselves stay, as do calls whose sizes are not known. Needs: types.
 // Keeps: values, order of effects. Behind it every pass, fusion above all, sees through the call.
 #include "pass/graph/module/inline_functions.h"
 
+#include <algorithm>
 #include <set>
 #include <unordered_set>
 
+#include "ir/structural.h"
 #include "ir/symbols.h"
 #include "op/body_rewriter.h"
 #include "op/unify.h"
@@ -37,6 +40,17 @@ void bound_in(const Function& f, std::vector<VarRef>& out) {
   });
 }
 
+/// A tensor of unknown rank or element type, or a tuple with one.
+bool leaves_open(const Type& type) {
+  if (const auto* t = type.as<TensorType>()) return t->ndim < 0 || t->dtype.is_void();
+  const auto* tuple = type.as<TupleType>();
+  return tuple && std::any_of(tuple->items.begin(), tuple->items.end(), leaves_open);
+}
+bool takes_any_tensor(const Function& f) {
+  return std::any_of(f.params.begin(), f.params.end(),
+                     [](const VarRef& p) { return leaves_open(p->declared ? p->declared : p->type); });
+}
+
 class Inliner : public BodyRewriter {
  public:
   explicit Inliner(const std::map<std::string, Ref<Function>>& candidates) : candidates_(candidates) {}
@@ -51,6 +65,18 @@ class Inliner : public BodyRewriter {
     if (!body) return value;
     for (const Binding& b : bindings_of(body)) splice(b);
     return replaced(result_of(body));
+  }
+  /// What is computed with an argument of a known type has a known one, too.
+  Expr typed(const Expr& value, bool changed) override {
+    if (!value->type || !leaves_open(value->type) || value.is<Function>())
+      return BodyRewriter::typed(value, changed);
+    Expr open = value;
+    open.edit()->type = Type();
+    open = op::typed(std::move(open));
+    return open->type && !structural_equal(open->type, value->type, false) ? open : value;
+  }
+  Type variable_type(const Expr& value, const VarRef& var, bool changed) override {
+    return BodyRewriter::variable_type(value, var, changed || (var->type && leaves_open(var->type)));
   }
 
  private:
@@ -102,7 +128,14 @@ Expr inlined_body(const Function& f, const Array<Expr>& args) {
 }
 
 IRModule inline_calls(IRModule module, const std::map<std::string, Ref<Function>>& functions) {
-  return rewrite_functions<Inliner>(std::move(module), functions);
+  return module.map_graph([&](const std::string&, const Ref<Function>& f) -> ObjectRef {
+    Ref<Function> out = Inliner(functions).run(f);
+    if (out.same_as(f)) return {};
+    // A declared result that leaves something open is what the calls were thought to give.
+    if (const Type result = result_of(out->body)->type; result && out->ret_type && leaves_open(out->ret_type))
+      out.edit()->ret_type = result;
+    return out;
+  });
 }
 }  // namespace graph
 
@@ -120,7 +153,9 @@ static IRModule inline_functions(IRModule module, PassContext&) {
     });
     auto wish = f->attrs.find("inline");
     const bool asked = wish && wish->try_as<int64_t>().value_or(0) != 0;
-    if (!asked && !(f->attrs.contains("captured") && bindings <= kMaxBindings)) continue;
+    const bool small = bindings <= kMaxBindings;
+    const bool open = !is_entry(name, *f) && takes_any_tensor(*f);
+    if (!asked && !(small && (open || f->attrs.contains("captured")))) continue;
     // Type parameters would have to be put in; the call does that at no cost.
     if (f->type_params.empty()) candidates[name] = f;
   }
