@@ -121,6 +121,21 @@ def run(paths):
             return tuple(map(interpreted, t.items, value))
         return value.tolist() if t._type_key in ("ir.ShapeType", "ir.PrimType") else tenon.NDArray(value)
 
+    def tensor_type(t, x):
+        """The type with the element type, and where the rank is open the sizes, of an array."""
+        said = tenon.parse(f'@R.function\ndef main(x: R.Tensor({x.shape}, "{x.dtype}")):\n    return x\n')["main"].params[0].type
+        return said if t.ndim < 0 else t.replace(dtype=said.dtype)
+
+    def with_types_of(module, args):
+        """The compiled one is made for the element types and ranks of what it is given, where parameters do not say them."""
+        open_ones = [(p, x) for p, x in zip(module["main"].params, args) if isinstance(x, np.ndarray)
+                     and p.type._type_key == "ir.TensorType" and (str(p.type.dtype) == "void" or p.type.ndim < 0)]
+        if not open_ones:
+            return module
+        types = {p.name: tensor_type(p.type, x) for p, x in open_ones}
+        with tenon.transform.PassContext(required_pass=["update_param_type"], config={"update_param_type.types": types}):
+            return tenon.transform.update_param_type(tenon.transform.infer_types(module))
+
     def parts(args):
         """A tuple is given in parts."""
         return [x for a in args for x in (parts(a) if isinstance(a, tuple) else [a])]
@@ -171,7 +186,7 @@ def run(paths):
         given = [interpreted(p.type, x) for p, x in zip(f.params, args)]
         want, refused = outcome(lambda: tenon.get_global_func("ir.interpret")(module, given, name))
         entry = module if name == "main" else module.replace(functions={**dict(module.functions.items()), "main": f})
-        got, wrong = outcome(lambda: tenon.compile(entry, threads=1)(*parts(args)))
+        got, wrong = outcome(lambda: tenon.compile(with_types_of(entry, args), threads=1)(*parts(args)))
         if refused and refused.code == "T0350" and "is registered" in str(refused):
             raise NotCalled("it calls a function that is not registered")
         if refused and wrong:
