@@ -66,6 +66,12 @@ bool blocks_fit(const Call& call, size_t n) {
   // Groups of inputs are no axis of their own there (with_groups): a weight that has one is another layout.
   const int64_t rank = tensor_arg(call, 1).ndim;
   if (b.kernel.group && rank >= 0 && rank != int64_t(n) + 3) return false;
+  // Channels in blocks meet a weight whose input channels are in none only where each has a result of its
+  // own.
+  const auto weight = graph::known_shape(call.args[1]->type);
+  if (b.data && !b.kernel.in && !b.kernel.group &&
+      (a.groups == 1 || (weight && weight->size() > 1 && !tir::is_one((*weight)[1]))))
+    return false;
   if (b.kernel.taps && (b.data == 0 || b.data != b.out || rank != int64_t(n) + 3)) return false;
   return b.kernel.out == b.out && (b.kernel.in == 0 || b.kernel.in == b.data) && (b.data == 0 || b.out) &&
          (b.kernel.group == 0 || (b.data != 0 && b.data % b.kernel.group == 0));

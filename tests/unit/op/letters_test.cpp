@@ -160,12 +160,22 @@ TEST(Letters, ConvolutionsWithGroupsAndInBlocks) {
     int64_t inputs, outputs, groups;
   };
   const Case cases[] = {
-      {"NHWC", "HWIO", "NHWC", 6, 6, 3},         {"NHWC", "HWOI", "NHWC", 6, 6, 6},  // depthwise
-      {"NCHW4c", "OIHW4i4o", "NCHW4c", 8, 8, 1}, {"NCHW4c", "OIHW4i2o", "NCHW2c", 8, 6, 1},
-      {"NCHW4c", "HWIO", "NHWC", 8, 6, 1},       {"NCHW8c", "OIHW2i4o4i", "NCHW4c", 8, 8, 1},
-      {"NHWC2c", "OIHW", "NCHW4c", 4, 6, 1},     {"NCHW", "OIHW", "NCHW4c", 4, 6, 1},  // filled up
-      {"N2hCHW", "OIHW2w", "NCHW2h", 4, 4, 1},   {"NCHW4c", "OIHW4o", "NCHW4c", 8, 8, 8},
-      {"NCHW2c", "OIHW2i2o", "NCHW2c", 8, 8, 2}, {"2nCHWN", "IOHW2o3o", "CHWN", 4, 6, 2},
+      {"NHWC", "HWIO", "NHWC", 6, 6, 3},
+      {"NHWC", "HWOI", "NHWC", 6, 6, 6},  // depthwise
+      {"NCHW4c", "OIHW4i4o", "NCHW4c", 8, 8, 1},
+      {"NCHW4c", "OIHW4i2o", "NCHW2c", 8, 6, 1},
+      {"NCHW4c", "HWIO", "NHWC", 8, 6, 1},
+      {"NCHW8c", "OIHW2i4o4i", "NCHW4c", 8, 8, 1},
+      // Blocks of the data alone, and of the data and the results.
+      {"NCHW4c", "OIHW", "NCHW", 8, 6, 1},
+      {"NCHW4c", "OIHW4o", "NCHW4c", 8, 8, 1},
+      {"NCHW2c", "OIHW4o", "NCHW4c", 8, 8, 2},
+      {"NHWC2c", "OIHW", "NCHW4c", 4, 6, 1},
+      {"NCHW", "OIHW", "NCHW4c", 4, 6, 1},  // filled up
+      {"N2hCHW", "OIHW2w", "NCHW2h", 4, 4, 1},
+      {"NCHW4c", "OIHW4o", "NCHW4c", 8, 8, 8},
+      {"NCHW2c", "OIHW2i2o", "NCHW2c", 8, 8, 2},
+      {"2nCHWN", "IOHW2o3o", "CHWN", 4, 6, 2},
   };
   for (const Case& c : cases) {
     SCOPED_TRACE(std::string(c.data) + " " + c.kernel + " " + c.out);
