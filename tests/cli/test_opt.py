@@ -104,7 +104,7 @@ def main(x: R.Tensor((3,), "float32")):
         text = program.read_text()
         self.assertIn("T.parallel(", text)
         program.write_text(text.replace("T.parallel(", "T.serial("))
-        put_back("random and corner inputs")
+        put_back("proved by its values")
         # Without a sum's first value, or with another number, it is another kernel.
         self.assertIn("T.float32(0)", text)
         program.write_text(text.replace("T.float32(0)", "T.float32(1)"))

@@ -118,7 +118,8 @@ std::span<const ErrorCode> lowering_codes() {
        "another target, or the text was changed.",
        "Extract the kernel with the options that the model is compiled with."},
       {"T1037", "an edited kernel computes something else than the model's",
-       "It was neither proved by its structure or schedule, nor gave the same on random and corner inputs; "
+       "It was neither proved by its structure, schedule or values, nor gave the same on random and corner "
+       "inputs; "
        "the "
        "message has the first input on which it differs.",
        "Correct it; `tenon compare NAME.tir --data DIR` runs it on the inputs that `tenon extract` wrote."},

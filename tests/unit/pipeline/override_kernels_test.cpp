@@ -122,12 +122,25 @@ TEST_F(OverrideKernels, AnotherScheduleIsProvedAndKept) {
   EXPECT_EQ(kept->attrs.at("tenon.trace").as<std::string>(), s.trace().to_json());
 }
 
-TEST_F(OverrideKernels, WhatIsWrittenByHandIsTried) {
+TEST_F(OverrideKernels, WhatIsWrittenByHandIsProvedOrTried) {
   const std::string kernel = kernel_of(kSum);
   const std::vector<NDArray> inputs{random_array({4, 5}), random_array({4, 5}, f32, 9)};
   write("mine.tir", pointwise(kernel, "T.max(y[vi, vj], x[vi, vj])"));
+  EXPECT_NE(how(kSum, kernel, inputs, 0).find("mine.tir: proved by its values"), std::string::npos);
+  write("mine.tir", pointwise(kernel, "T.max(T.max(y[vi, vj], x[vi, vj]), y[vi, vj])"));
   EXPECT_NE(how(kSum, kernel, inputs, 0).find("mine.tir: equal on 7 random and corner inputs"),
             std::string::npos);
+}
+
+// What the schedule made, edited: its trace does not make it any more.
+TEST_F(OverrideKernels, EditedLoopsAreProved) {
+  const std::vector<NDArray> inputs{random_array({12, 20}), random_array({24, 20}, f32, 9)};
+  const std::string kernel = kernel_of(kProduct);
+  const ExtractedKernel made = extract_kernel(load_model_bytes(kProduct, "model"), plain(), kernel, inputs);
+  std::string text = module_text("tir", made.scheduled);
+  for (size_t at; (at = text.find("T.vectorized(")) != text.npos;) text.replace(at, 13, "T.unroll(");
+  write(kernel + ".tir", text);
+  EXPECT_NE(how(kProduct, kernel, inputs, 1e-5).find("proved by its values"), std::string::npos);
 }
 
 TEST_F(OverrideKernels, RefusedWithTheFirstInputThatDiffers) {
@@ -189,7 +202,7 @@ TEST_F(OverrideKernels, AFolderWithoutKernels) {
 }
 
 // Every operator is a kernel, the middle one may write over its input. An edited one reads it twice.
-TEST_F(OverrideKernels, WhatIsNotProvedNeverWritesOverItsInput) {
+TEST_F(OverrideKernels, WhatIsWrittenByHandNeverWritesOverItsInput) {
   const std::string text = R"(
 @R.function
 def main(x: R.Tensor((4, 5), "float32")) -> R.Tensor((4, 5), "float32"):
@@ -218,6 +231,15 @@ def main(x: R.Tensor((4, 5), "float32")) -> R.Tensor((4, 5), "float32"):
             b[vi, vj] = b[vi, vj] - a[vi, vj]
 )");
   EXPECT_NE(how(text, kernel, {random_array({4, 5})}, 0, 0).find("equal on "), std::string::npos);
+  // A proof is of programs whose results lie apart from their inputs.
+  write("mine.tir",
+        "@T.prim_func\ndef " + kernel + R"((a: T.Buffer((4, 5), "float32"), b: T.Buffer((4, 5), "float32")):
+    for i, j in T.grid(4, 5):
+        b[i, j] = T.float32(0)
+    for i, j in T.grid(4, 5):
+        b[i, j] = b[i, j] + (T.float32(0) - a[i, j])
+)");
+  EXPECT_FALSE(how(text, kernel, {random_array({4, 5})}, 0, 0).empty());
   // The last row is computed twice, each element from the one at its place.
   write("mine.tir",
         "@T.prim_func\ndef " + kernel + R"((a: T.Buffer((4, 5), "float32"), b: T.Buffer((4, 5), "float32")):
@@ -238,19 +260,21 @@ def main(x: R.Tensor(("n", 3), "float32")) -> R.Tensor(("n", 3), "float32"):
     return y
 )";
   const std::string kernel = kernel_of(text);
-  const auto body = [&](const std::string& rows) {
+  const auto body = [&](const std::string& rows, const std::string& value) {
     return "@T.prim_func\ndef " + kernel +
            R"((x: T.Buffer((n, 3), "float32"), y: T.Buffer((n, 3), "float32"), n: T.int64):
     for j, i in T.grid(3, )" +
            rows + R"():
         with T.block("y"):
             vj, vi = T.axis.remap("SS", [j, i])
-            y[vi, vj] = T.exp(x[vi, vj])
-)";
+            y[vi, vj] = T.exp()" +
+           value + ")\n";
   };
-  write("mine.tir", body("n"));
+  write("mine.tir", body("n", "x[vi, vj]"));
+  EXPECT_NE(how(text, kernel, {random_array({7, 3})}, 0).find("proved by its values"), std::string::npos);
+  write("mine.tir", body("n", "x[vi, vj] * T.float32(0.5) + x[vi, vj] * T.float32(0.5)"));
   EXPECT_NE(how(text, kernel, {random_array({7, 3})}, 0).find("equal on 14 "), std::string::npos);
-  write("mine.tir", body("n // 8 * 8"));
+  write("mine.tir", body("n // 8 * 8", "x[vi, vj]"));
   const std::vector<Diagnostic> problems = refused(text);
   ASSERT_EQ(problems.size(), 1u);
   EXPECT_EQ(problems[0].code, "T1037");

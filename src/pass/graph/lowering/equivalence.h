@@ -13,6 +13,7 @@ struct Equivalence {
   enum class By : uint8_t {
     structure,  ///< equal once both are simplified
     schedule,   ///< the trace that the edited program carries makes it of the other one: each step is legal
+    values,     ///< each element is computed from the same, but for the order of sums
     trials      ///< the same results on random and corner inputs, which is no proof
   };
   std::optional<By> by;              ///< none: they differ

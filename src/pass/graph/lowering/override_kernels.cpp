@@ -6,13 +6,13 @@
 //
 // Each program in the files NAME.tir of the folders fits the kernel of its name: one that fits none is
 // refused (T1035), and one of other parameters (T1036). What is put in computes the same: proved by its
-// structure or by the schedule that it carries, else tried on random and corner inputs; the attribute
-// "tenon.override" says which. One that does not is refused with the first input on which it differs (T1037).
-// One whose trace lays parameters out anew, those that its attribute layout_free_buffers lists, gets them so
-// from its callers: constants are laid out here, other values by a program in front of each call.
-// A program with a trace, or with "tenon.schedule_rule": "none", keeps its loops; another one is scheduled as
-// any. Stands in front of plan_memory, which must know the programs: one that is not proved never writes over
-// its inputs. Keeps: values.
+// structure, by the schedule that it carries or by what each element is computed from, else tried on random
+// and corner inputs; the attribute "tenon.override" says which. One that does not is refused with the first
+// input on which it differs (T1037). One whose trace lays parameters out anew, those that its attribute
+// layout_free_buffers lists, gets them so from its callers: constants are laid out here, other values by a
+// program in front of each call. A program with a trace, or with "tenon.schedule_rule": "none", keeps its
+// loops; another one is scheduled as any. Stands in front of plan_memory, which must know the programs: one
+// written by hand never writes over its inputs. Keeps: values.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -115,14 +115,15 @@ class Override {
     tir::PrimFunc out = edited;
     AttrMap attrs = kernel->attrs;
     attrs.erase("tenon.schedule_rule");
+    const bool by_hand = same.by == tir::Equivalence::By::values || same.by == tir::Equivalence::By::trials;
     if (same.by == tir::Equivalence::By::schedule)
       attrs.set("tenon.trace", edited->attrs.at("tenon.trace"));
-    else if (same.by == tir::Equivalence::By::trials && edited->attrs.contains("tenon.trace"))
+    else if (by_hand && edited->attrs.contains("tenon.trace"))
       attrs.set("tenon.schedule_rule", Any("none"));  // the trace is not what made these loops
     else if (const auto rule = edited->attrs.find("tenon.schedule_rule"))
       attrs.set("tenon.schedule_rule", *rule);
     if (const auto work = kernel_work(kernel)) attrs.set("tenon.work", Any(work_text(*work)));
-    if (same.by == tir::Equivalence::By::trials) attrs.set("tenon.not_in_place", Any(true));
+    if (by_hand) attrs.set("tenon.not_in_place", Any(true));
     attrs.set("tenon.override", Any(fmt::format("{}: {}", file, to_string(same))));
     out.edit()->attrs = attrs;
     return out;
