@@ -215,7 +215,8 @@ Type infer_fixed_point(InferContext& ctx) {
   const auto& x = ctx.tensor(0);
   if (!x.dtype.is_void() && x.dtype != i32)
     return ctx.error(fmt::format("takes int32, not {}", to_string(x.dtype)));
-  if (a.shift > 30 || a.shift < -31 || std::abs(a.multiplier) > (int64_t(1) << 31))
+  constexpr int64_t most = int64_t(1) << 31;
+  if (a.shift > 30 || a.shift < -31 || a.multiplier > most || a.multiplier < -most)
     return ctx.error(fmt::format("the factor {} · 2^{} is out of range", a.multiplier, a.shift));
   return like(x, i32);
 }

@@ -209,6 +209,9 @@ TEST(Qnn, DynamicAndFixedPoint) {
                  return std::floor(at(y, i) * 1518500250.0 * std::ldexp(1, int(shift) - 31) + 0.5);
                });
   expect_refused("qnn.fixed_point_multiply", {random({2})}, {}, {"int32"});
+  for (int64_t multiplier : {INT64_MIN, INT64_MAX, -(int64_t(1) << 31) - 1})
+    expect_refused("qnn.fixed_point_multiply", {y}, make_attrs<FixedPointAttrs>(multiplier, int64_t(0)),
+                   {"out of range"});
 }
 
 TEST(Qnn, Lookup) {
