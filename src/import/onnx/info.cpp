@@ -162,16 +162,20 @@ class Estimate {
     return it == shapes.end() ? nullptr : &it->second;
   }
   static bool window(const proto::NodeProto& n, const Shape& x, const Shape& kernel, Shape& out) {
+    // Attributes hold any number; an estimate of such a window is of no use.
+    constexpr int64_t kLongest = int64_t(1) << 40, kWidest = 1 << 20;
+    const auto within = [](int64_t v, int64_t least, int64_t most) { return v >= least && v <= most; };
     const size_t spatial = x.size() - 2;
     const auto* mode = attribute(n, "auto_pad");
     const bool same = mode && mode->s().rfind("SAME", 0) == 0;
     for (size_t i = 0; i < spatial; ++i) {
       const int64_t stride = at(n, "strides", i, 1), dilation = at(n, "dilations", i, 1),
-                    pads = at(n, "pads", i, 0) + at(n, "pads", i + spatial, 0);
-      if (stride < 1 || dilation < 1 || dilation > 1 << 20 || kernel[i] > 1 << 20 ||
-          std::abs(pads) > 1 << 30 || x[i + 2] > int64_t(1) << 40)
+                    begin = at(n, "pads", i, 0), end = at(n, "pads", i + spatial, 0);
+      if (!within(stride, 1, kLongest) || !within(dilation, 1, kWidest) || !within(kernel[i], 0, kWidest) ||
+          !within(begin, -kLongest, kLongest) || !within(end, -kLongest, kLongest) ||
+          !within(x[i + 2], 0, kLongest))
         return false;
-      const int64_t span = x[i + 2] + pads - (kernel[i] - 1) * dilation - 1;
+      const int64_t span = x[i + 2] + begin + end - (kernel[i] - 1) * dilation - 1;
       const int64_t up = int_of(n, "ceil_mode", 0) != 0 ? stride - 1 : 0;
       out.push_back(same ? (x[i + 2] + stride - 1) / stride : span < 0 ? 0 : (span + up) / stride + 1);
     }

@@ -532,6 +532,18 @@ bool survives(const std::string& bytes, std::string* why) {
   return why->empty();
 }
 
+TEST(Info, WindowsOfNumbersAtTheEndsOfTheirTypeHaveNoEstimate) {
+  for (const char* name : {"strides", "dilations", "kernel_shape", "pads"})
+    for (const int64_t end : {INT64_MIN, INT64_MAX}) {
+      const std::vector<int64_t> given(std::string(name) == "pads" ? 4 : 2, end);
+      const Msg m = model({{node("MaxPool", {"x"}, {"y"}, {attr_ints(name, given), attr_i("ceil_mode", 1)})},
+                           {},
+                           {value("x", FLOAT, {1, 1, 8, 8})},
+                           {value("y", FLOAT, {"a", "b", "c", "d"})}});
+      EXPECT_EQ(onnx::read_onnx_info_bytes(m.bytes, "m.onnx").nodes.at(0).flops, -1) << name << " " << end;
+    }
+}
+
 TEST(Fuzz, TheSampleIsGood) { EXPECT_TRUE(onnx::import_onnx_bytes(sample(), "m.onnx").find("main")); }
 
 TEST(Fuzz, EveryPrefix) {
