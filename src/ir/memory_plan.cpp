@@ -40,7 +40,7 @@ Ends join(Ends x, Ends y) { return {std::min(x.least, y.least), std::max(x.most,
 Ends quotient(Ends x, int64_t divisor, bool down) {
   if (divisor <= 0) return {};
   const auto over = [&](int64_t v) {
-    return std::abs(v) == kUnbounded ? v : v / divisor - (down && v % divisor < 0);
+    return v == kUnbounded || v == -kUnbounded ? v : v / divisor - (down && v % divisor < 0);
   };
   return {over(x.least), over(x.most)};
 }

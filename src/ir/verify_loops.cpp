@@ -108,6 +108,8 @@ struct Interval {
 };
 using Intervals = std::unordered_map<const Var*, Interval>;
 constexpr int64_t large = int64_t(1) << 40;
+/// Sums of such values, and products by less than 2²⁰, fit 64 bits.
+bool within_large(Interval x) { return x.min >= -large && x.max <= large; }
 
 /// Values that e takes, both ends included; empty: not known. Each variable may stand once, so that the ends
 /// are met.
@@ -120,9 +122,9 @@ std::optional<Interval> values_of(const PrimExpr& e, const Intervals& vars,
   }
   auto both = [&](const PrimExpr& a, const PrimExpr& b, auto f) -> std::optional<Interval> {
     const auto x = values_of(a, vars, seen), y = x ? values_of(b, vars, seen) : std::nullopt;
-    if (!x || !y) return std::nullopt;
+    if (!x || !y || !within_large(*x) || !within_large(*y)) return std::nullopt;
     const Interval r = f(*x, *y);
-    return r.min < -large || r.max > large ? std::nullopt : std::optional(r);
+    return within_large(r) ? std::optional(r) : std::nullopt;
   };
   if (const auto* n = e.as<Add>())
     return both(n->a, n->b, [](Interval x, Interval y) { return Interval{x.min + y.min, x.max + y.max}; });
@@ -133,6 +135,19 @@ std::optional<Interval> values_of(const PrimExpr& e, const Intervals& vars,
     return both(n->a, n->b, [](Interval x, Interval y) { return Interval{x.min * y.min, x.max * y.max}; });
   return std::nullopt;
 }
+
+struct Domain {
+  int64_t begin = 0, end = 0;  ///< the end is not a part of it
+};
+/// Of numbers whose end fits 64 bits; empty for any other.
+std::optional<Domain> domain_of(const Range& r) {
+  const auto min = r ? as_int(r->min) : std::nullopt, extent = r ? as_int(r->extent) : std::nullopt;
+  Domain out;
+  if (!min || !extent || __builtin_add_overflow(*min, *extent, &out.end)) return std::nullopt;
+  out.begin = *min;
+  return out;
+}
+bool leaves(Interval values, Domain d) { return values.min < d.begin || values.max >= d.end; }
 
 class Loops {
  public:
@@ -145,7 +160,7 @@ class Loops {
       const auto min = n->min ? as_int(n->min) : std::nullopt,
                  extent = n->extent ? as_int(n->extent) : std::nullopt;
       if (n->kind == ForKind::parallel && n->extent && may_repeat(n->extent)) race(*n);
-      const bool known = min && extent && *extent > 0 && *extent < large && std::abs(*min) < large;
+      const bool known = min && extent && *extent > 0 && *extent < large && *min > -large && *min < large;
       if (known) vars_[n->loop_var.get()] = {*min, *min + *extent - 1};
       // A loop that may be left need not come to its last iterations.
       stmt(n->body, always && known && !jumps_out(n->body, /*next=*/false));
@@ -218,15 +233,14 @@ class Loops {
   void iterators(const BlockRealize& n) {
     for (size_t i = 0; i < n.iter_values.size() && i < n.block->iter_vars.size(); ++i) {
       const IterVar& v = n.block->iter_vars[i];
-      if (!v->dom || !n.iter_values[i]) continue;
-      const auto min = as_int(v->dom->min), extent = as_int(v->dom->extent);
+      const auto domain = n.iter_values[i] ? domain_of(v->dom) : std::nullopt;
       std::unordered_set<const Var*> seen;
-      const auto values = min && extent ? values_of(n.iter_values[i], vars_, seen) : std::nullopt;
-      if (values && (values->min < *min || values->max >= *min + *extent))
+      const auto values = domain ? values_of(n.iter_values[i], vars_, seen) : std::nullopt;
+      if (values && leaves(*values, *domain))
         problems_.add(Diagnostic{
             "T0336",
             fmt::format("iterator `{}` of block `{}` takes values in [{}, {}], its domain is [{}, {})",
-                        v->var->name, n.block->name, values->min, values->max, *min, *min + *extent),
+                        v->var->name, n.block->name, values->min, values->max, domain->begin, domain->end),
             where(&n),
             "give the block a predicate, or bind its iterator to fewer values",
             {}});
@@ -240,10 +254,8 @@ class Loops {
     for (size_t i = 0; i < n.iter_values.size() && i < n.block->iter_vars.size(); ++i)
       if (const auto values = n.iter_values[i] ? values_of(n.iter_values[i], vars_, seen) : std::nullopt) {
         // One that leaves its domain is reported as such (T0336), and not again where it is used.
-        const Range& dom = n.block->iter_vars[i]->dom;
-        const auto min = dom ? as_int(dom->min) : std::nullopt,
-                   extent = dom ? as_int(dom->extent) : std::nullopt;
-        if (min && extent && (values->min < *min || values->max >= *min + *extent)) continue;
+        const auto domain = domain_of(n.block->iter_vars[i]->dom);
+        if (domain && leaves(*values, *domain)) continue;
         out[n.block->iter_vars[i]->var.get()] = *values;
       }
     return out;

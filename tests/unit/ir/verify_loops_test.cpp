@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // What the verifier says of parallel loops, vectors and calls of intrinsics.
+#include <fmt/format.h>
 #include <gtest/gtest.h>
 
 #include "ir/intrinsic_table.h"
@@ -128,12 +129,29 @@ TEST(VerifyLoops, AccessesOutsideOfTheirBuffer) {
   EXPECT_EQ(body("    A[8] = T.float32(0)\n"), "T0337");
 }
 
+TEST(VerifyLoops, NumbersAtTheEndsOfTheirTypeAreNotAddedUp) {
+  const std::string least = "T.int64(-9223372036854775808)", most = "T.int64(9223372036854775807)";
+  for (const std::string& end : {least, most})
+    for (const char* index : {"i + {}", "i - {}", "{} - i", "i * 3 + {}"})
+      EXPECT_EQ(body("    for i in range(8):\n        A[" + fmt::format(fmt::runtime(index), end) +
+                     "] = T.float32(0)\n"),
+                "")
+          << index << " " << end;
+  EXPECT_EQ(body("    for i in range(" + least + ", " + least +
+                 " + T.int64(8)):\n        A[i - 1] = T.float32(0)\n"),
+            "");
+}
+
 TEST(VerifyLoops, IteratorsThatLeaveTheirDomain) {
   auto block = [](const std::string& loop, const std::string& value, const std::string& more = "") {
     return body("    for " + loop + ":\n        with T.block(\"b\"):\n            v = T.axis.spatial(8, " +
                 value + ")\n" + more + "            A[v] = T.float32(0)\n");
   };
   EXPECT_EQ(block("i in range(16)", "i"), "T0336");
+  EXPECT_EQ(body("    for i in range(8):\n        with T.block(\"b\"):\n"
+                 "            v = T.axis.spatial((T.int64(-9223372036854775808), 8), i)\n"
+                 "            A[0] = T.float32(0)\n"),
+            "");
   EXPECT_EQ(block("i in range(8)", "i + 1"), "T0336");
   EXPECT_EQ(block("i, j in T.grid(3, 4)", "i * 4 + j"), "T0336");
   EXPECT_EQ(block("i in range(8)", "i"), "");
