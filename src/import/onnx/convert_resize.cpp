@@ -4,6 +4,7 @@
 
 #include "analysis/analyzer.h"
 #include "import/onnx/resize.h"
+#include "ir/text.h"
 
 namespace tenon::onnx {
 namespace {
@@ -19,15 +20,20 @@ struct Plan {
   std::vector<double> roi;  ///< begins then ends per axis of `axes`
 };
 
+/// Sizes and factors beyond it are a mistake, and need not fit an integer.
+constexpr double kLargest = 1e12;
+
 /// floor(extent × scale), exact for symbolic extents when the scale or its inverse is whole.
 PrimExpr scaled(N& n, const PrimExpr& extent, double scale) {
   if (const auto v = tir::as_int(extent)) {
     // Scales are stored as float; what they mean is the product computed in float.
     const double out = std::floor(double(float(*v) * float(scale)));
-    if (!(out >= 0) || out > 1e12)
+    if (!(out >= 0) || out > kLargest)
       n.malformed(fmt::format("{} makes the size {} from {} with the scale {}", n.op_type(), out, *v, scale));
     return int64_t(out);
   }
+  if (scale > kLargest || 1 / scale > kLargest)
+    n.malformed(fmt::format("{} makes a size from {} with the scale {}", n.op_type(), print(extent), scale));
   if (scale == std::floor(scale)) return simplify(extent * PrimExpr(int64_t(scale)));
   return simplify(tir::floordiv(extent, PrimExpr(int64_t(std::round(1 / scale)))));
 }
@@ -199,6 +205,7 @@ Values resize(N& n) {
       }
       for (size_t i = 0; i < k; ++i) {
         const double exact = best * double(*tir::as_int(shape[size_t(p.axes[i])]));
+        if (!(exact <= kLargest)) n.malformed(fmt::format("{} has the size {}", n.op_type(), exact));
         p.sizes.set(i, int64_t(std::floor(exact + 0.5)));
         p.scales.push_back(best);
       }

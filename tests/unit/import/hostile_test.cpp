@@ -315,6 +315,16 @@ std::vector<HostileFile> cases() {
       one(node("Resize", {"x", "", "s"}, {"y"}), {floats("s", {1}, {2})}));
   add("resize_scale_zero", "T2020", "has the scale 0",
       one(node("Resize", {"x", "", "s"}, {"y"}), {floats("s", {2}, {1, 0})}));
+  for (const float s : {1e30f, 1e-30f})
+    add(s > 1 ? "resize_scale_large" : "resize_scale_small", "T2020", "from n with the scale",
+        model({{node("Resize", {"x", "", "s"}, {"y"})},
+               {floats("s", {2}, {s, 1})},
+               {value("x", FLOAT, {"n", 2})},
+               {value("y", FLOAT, {})}})
+            .bytes);
+  add("resize_sizes_policy", "T2020", "has the size",
+      one(node("Resize", {"x", "", "", "s"}, {"y"}, {attr_s("keep_aspect_ratio_policy", "not_smaller")}),
+          {ints("s", {2}, {INT64_MAX, 1})}));
   add("slice_step_zero", "T2020", "step of Slice is zero",
       one(node("Slice", {"x", "a", "b", "a", "z"}, {"y"}),
           {ints("a", {1}, {0}), ints("b", {1}, {1}), ints("z", {1}, {0})}));
