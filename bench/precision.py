@@ -14,7 +14,7 @@ convolutions and products over Tenon's time.
 
 `--keep FOLDER` holds what one build of Tenon compiled, the inputs and the errors; `--prepare` makes that and times
 nothing, so that a later call with the same words only runs, on a machine that may be idle for a short while.
-`--without-amx` keeps the peers from matrix registers, which Tenon has no code for: all use the dot instructions."""
+`--without-amx` keeps all of them, Tenon too, from matrix registers: they use the dot instructions."""
 import argparse
 import json
 import pathlib
@@ -204,7 +204,7 @@ def main():
     parser.add_argument("--forms", nargs="+", choices=FORMS, default=DEFAULT_FORMS)
     parser.add_argument("--keep", type=pathlib.Path, help="folder for artifacts, inputs and errors of this build")
     parser.add_argument("--prepare", action="store_true", help="fill that folder and time nothing")
-    parser.add_argument("--without-amx", action="store_true", help="peers without matrix registers")
+    parser.add_argument("--without-amx", action="store_true", help="all without matrix registers")
     parser.add_argument("names", nargs="*", default=DEFAULT)
     o = parser.parse_args()
     if o.without_amx:
