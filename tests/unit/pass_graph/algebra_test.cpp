@@ -194,6 +194,21 @@ TEST(ToMixedPrecision, FewerDigitsOnlyBetweenBFloat16) {
   }
 }
 
+TEST(ToMixedPrecision, SymbolicSizesStayWhereMatrixRegistersAlonePay) {
+  for (const bool known : {true, false})
+    for (const char* target : {"llvm -mcpu=sapphirerapids", "llvm -mcpu=znver4"}) {
+      Model m;
+      VarRef x = m.param("x", {known ? PrimExpr(5) : PrimExpr(tir::var("n")), PrimExpr(8)});
+      const IRModule in = m.done(m.op("matmul", {x, m.weight({8, 8})}));
+      PassContext context = make_context();
+      context.target = parse_target(target);
+      const IRModule out = run_pass("to_mixed_precision", in, context);
+      const Names ops = ops_of(out);
+      const bool rounds = known || std::string_view(target).ends_with("znver4");
+      EXPECT_EQ(std::ranges::count(ops, "cast") > 0, rounds) << target << known;
+    }
+}
+
 TEST(ToMixedPrecision, GroupsThatFillNoVectorsStay) {
   struct Case {
     int64_t channels, groups;

@@ -17,7 +17,7 @@
 // Needs: types; normal form. Keeps: types of all variables; values up to the rounding of 16-bit floats.
 #include "op/body_rewriter.h"
 #include "op/build.h"
-#include "target/target.h"
+#include "target/narrow_float.h"
 
 namespace tenon {
 namespace graph {
@@ -25,7 +25,11 @@ namespace {
 
 class ToMixedPrecision : public BodyRewriter {
  public:
-  ToMixedPrecision(DataType low, int64_t lanes, const Function& f) : low_(low), lanes_(lanes) {
+  ToMixedPrecision(DataType low, const Target& target, const Function& f)
+      : low_(low),
+        lanes_(target ? target->lanes(f32) : 1),
+        known_alone_(target && low == DataType::bfloat16() && multiplies_matrices(target, low, low) &&
+                     !bf16_dots_pay(target)) {
     for (const auto& [v, n] : count_uses(f)) uses_[v].all = n;
     for_each_binding(f.body, [&](const Binding& b) {
       const Expr value = b->value;
@@ -120,9 +124,12 @@ class ToMixedPrecision : public BodyRewriter {
     return op::op_call(approximation->name, call.args, call.attrs, call.origin);
   }
   /// Contractions of groups of channels that are no whole vectors, depthwise ones among them: they multiply
-  /// channel by channel, where 16 bits save no multiplication and conversions come on top.
+  /// channel by channel, where 16 bits save no multiplication and conversions come on top. Those of symbolic
+  /// sizes, where 16 bits pay in matrix registers alone.
   bool stays_wide(const Op& op, const Call& call) const {
     const auto sum = op::definition(op).contraction ? op::definition(op).contraction(call) : std::nullopt;
+    if (sum && known_alone_ && !(static_shape(call.args[0]->type) && static_shape(call.args[1]->type)))
+      return true;
     const auto shape = sum && sum->groups > 1 ? static_shape(call.args[1]->type) : std::nullopt;
     if (!shape) return false;
     const int64_t in = (*shape)[size_t(sum->weight_in)],
@@ -211,7 +218,8 @@ class ToMixedPrecision : public BodyRewriter {
     int all = 0, in_bindings = 0, wide = 0;
   };
   DataType low_;
-  int64_t lanes_;  ///< of float32 in a vector
+  int64_t lanes_;     ///< of float32 in a vector
+  bool known_alone_;  ///< 16 bits pay where sizes are known
   std::unordered_map<const Var*, Uses> uses_;
   std::unordered_set<const Object*> in_registers_;  ///< changed, and not rounded
   std::unordered_map<const Object*, Expr> low_form_;
@@ -230,9 +238,8 @@ static IRModule to_mixed_precision(IRModule module, PassContext& context) {
   DataType low;
   CHECK(parse_dtype(context.options.get(kDtype), &low), "the option takes names of types only");
   const Target target = context.target.cast<TargetNode>();
-  const int64_t lanes = target ? target->lanes(f32) : 1;
   return graph::consume_functions(std::move(module), [&](Ref<graph::Function> f) {
-    graph::ToMixedPrecision rewriter(low, lanes, *f);
+    graph::ToMixedPrecision rewriter(low, target, *f);
     return rewriter.run(std::move(f));
   });
 }
