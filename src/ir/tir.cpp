@@ -331,6 +331,8 @@ Stmt seq(Array<Stmt> stmts) {
   return flat.size() == 1 ? flat[0] : Stmt(make<SeqStmt>(flat));
 }
 Stmt for_(VarRef v, PrimExpr min, PrimExpr extent, Stmt body, ForKind kind) {
+  // Bounds have the type of the variable, as operands of one type have.
+  min = cast(v->dtype, min), extent = cast(v->dtype, extent);
   return make<For>(std::move(v), std::move(min), std::move(extent), kind, std::move(body), std::string(),
                    AttrMap());
 }

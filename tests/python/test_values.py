@@ -157,6 +157,33 @@ class Module:
         self.assertEqual([(dtype, shape) for _, dtype, shape in ex.outputs], [("float32", (2,)), ("int32", (2, 2))])
         same(self, ex(A, np.array([[1, 2], [3, -4]], "int32")), (A**4, np.array([[1, 4], [9, 16]], "int32")))
 
+    def test_sizes_of_32_bits(self):
+        """Loops over them are split, fused and moved as others are."""
+        ex = tenon.compile(b"""
+@I.ir_module
+class Module:
+    @T.prim_func
+    def product(x: T.handle, y: T.handle, z: T.handle):
+        m, n, k = T.int32(), T.int32(), T.int32()
+        A = T.match_buffer(x, (m, n), "float32")
+        B = T.match_buffer(y, (n, k), "float32")
+        C = T.match_buffer(z, (m, k), "float32")
+        for i, j, l in T.grid(m, k, n):
+            with T.block("product"):
+                vi, vj, vl = T.axis.remap("SSR", [i, j, l])
+                with T.init():
+                    C[vi, vj] = T.float32(0)
+                C[vi, vj] = C[vi, vj] + A[vi, vl] * B[vl, vj]
+
+    @R.function
+    def main(x: R.Tensor(("m", "n"), "float32"), w: R.Tensor(("n", "k"), "float32")):
+        m, k = T.int64(), T.int64()
+        return R.call_tir(Module.product, (x, w), R.Tensor((m, k), "float32"))
+""")
+        rng = np.random.default_rng(3)
+        x, w = rng.integers(-4, 5, (5, 7)).astype("float32"), rng.integers(-4, 5, (7, 33)).astype("float32")
+        same(self, ex(x, w), x @ w)
+
     def test_a_list_that_a_model_makes(self):
         ex = tenon.compile(LIST)
         same(self, ex(A, B), [A, A + B])
