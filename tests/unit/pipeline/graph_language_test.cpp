@@ -431,6 +431,39 @@ TEST_F(Graph, CallsWithoutEndOnEveryWayAreRefused) {
         return cls.main(x)
 )"),
             "T1109: `main` calls itself whatever it is given: the model never ends");
+  // Local functions, through choices inside of choices.
+  EXPECT_EQ(compile_error(R"(
+    @R.function
+    def main(x: R.Tensor((), "float32"), c: R.Tensor((), "bool")):
+        @R.function
+        def f(y: R.Tensor((), "float32")) -> R.Tensor((), "float32"):
+            if c:
+                if R.greater(y, x):
+                    r = f(R.add(y, y))
+                else:
+                    r = f(x)
+            else:
+                r = f(y)
+            return r
+        return f(x)
+)"),
+            "T1109: `f` calls itself whatever it is given: the model never ends");
+}
+
+TEST_F(Graph, ALocalFunctionWithoutEndThatNobodyCalls) {
+  const IRModule m = module(R"(
+    @R.function
+    def main(x: R.Tensor((), "float32")):
+        @R.function
+        def f(y: R.Tensor((), "float32")) -> R.Tensor((), "float32"):
+            return f(R.add(y, y))
+        if R.greater(x, R.const(1, "float32")):
+            r = f(x)
+        else:
+            r = R.exp(x)
+        return r
+)");
+  expect_vm_agrees(m, {number(0)});
 }
 
 TEST_F(Graph, ChoicesInChoicesAreLookedAtOnce) {
