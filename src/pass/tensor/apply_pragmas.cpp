@@ -44,6 +44,8 @@ std::span<const Pragma> pragmas() {
        "threads are started once for the process, and each parallel loop hands its iterations to them"},
       {"parallel_stride_pattern", Value::flag, "",
        "a thread takes iterations that follow one another; `pragma_parallel_chunk` says how many"},
+      {"scope", Value::text,
+       "\"seq\": what stands inside runs in order, as loops that are neither parallel nor vectors do", ""},
       {"loop_partition_hint", Value::flag,
        "loop_partition cuts the loop also when it holds other loops, or is large", ""},
       {"import_c", Value::text,
@@ -70,6 +72,7 @@ using tensor_detail::imm;
 using tensor_detail::Pragma;
 
 constexpr std::string_view kPragmaPrefix = "pragma_";
+constexpr const char* kScope = "pragma_scope";
 /// Of no code generator here: copies of a pipeline that run beside the program.
 constexpr const char* kAsyncStages = "software_pipeline_async_stages";
 
@@ -165,6 +168,14 @@ class ApplyPragmas {
     }
   }
 
+  void check_scope(const Any& value, const Stmt& at) const {
+    if (text_of(value) != "seq") refuse(kScope, at, "takes the text \"seq\"");
+    pre_order(at, [&](const ObjectRef& o) {
+      if (const auto* l = o.as<For>(); l && (l->kind == ForKind::parallel || l->kind == ForKind::vectorized))
+        refuse(kScope, at, fmt::format("holds the loop `{}`, which runs in any order", l->loop_var->name));
+      return true;
+    });
+  }
   /// Texts go to the function, limits to the loops inside.
   void take_common(const AttrMap& map, const Stmt& at) {
     check_known(map, at);
@@ -177,6 +188,7 @@ class ApplyPragmas {
         if (all.find(*text) == all.npos) all += all.empty() ? *text : "\n" + *text;
       }
     }
+    if (const auto value = map.find(kScope)) check_scope(*value, at);
     if (const auto value = map.find(tensor_detail::kAutoUnroll))
       limits_.steps = number(tensor_detail::kAutoUnroll, *value, at, 0);
     if (map.contains(tensor_detail::kUnrollExplicit))

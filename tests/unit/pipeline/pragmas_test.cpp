@@ -167,6 +167,16 @@ TEST(Pragmas, PartitionHintCutsLoopsThatHoldOthers) {
       << lowered(text("\"pragma_loop_partition_hint\": 1"), "loop_partition");
 }
 
+TEST(Pragmas, AScopeInOrder) {
+  const auto scope = [](const std::string& value, const std::string& loop) {
+    return program("    with T.attr(0, \"pragma_scope\", " + value +
+                   "):\n        B[0] = A[0]\n        for i in " + loop + ":\n            B[i] = 1\n");
+  };
+  EXPECT_EQ(refusal(scope("\"seq\"", "range(3)")), "runs");
+  EXPECT_NE(refusal(scope("\"par\"", "range(3)")).find("takes the text \"seq\""), std::string::npos);
+  EXPECT_NE(refusal(scope("\"seq\"", "T.parallel(3)")).find("holds the loop `i`"), std::string::npos);
+}
+
 TEST(Pragmas, WhatHasNoEffectIsRefusedByName) {
   const auto starts = [](const std::string& notes, const std::string& words) {
     const std::string got = refusal(nest(notes));
