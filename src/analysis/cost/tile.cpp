@@ -102,7 +102,7 @@ double row_use(const Nest& n, int iterator, int64_t rows) {
 }
 
 /// Products side by side that read nothing together (the heads of an attention, the channels of a depthwise
-/// convolution): rows of one serve better, even where it is not known how many there are.
+/// convolution): rows of one serve better.
 bool nothing_shared(const Nest& n, int iterator) {
   return std::all_of(n.loads.begin(), n.loads.end(),
                      [&](const Access& l) { return l.stride[size_t(iterator)] != 0; });
@@ -160,10 +160,11 @@ std::vector<Tile> row_shapes(const Nest& n, int vector) {
   std::vector<Tile> out{Tile{.vector = vector}};
   for (int m : n.spatial) {
     if (!usable(m)) continue;
+    const bool alone = nothing_shared(n, m);
     for (int64_t rows = 2; rows <= most(m, kMaxRows); ++rows) {
       out.push_back({.vector = vector, .rows = m, .row_count = rows});
       for (int c : n.spatial) {
-        if (c == m || !usable(c) || n.symbolic(c) || (n.symbolic(m) && nothing_shared(n, c))) continue;
+        if (alone || c == m || !usable(c) || n.symbolic(c) || nothing_shared(n, c)) continue;
         for (int64_t rows2 = 2; rows2 <= most(c, kMaxRows2); ++rows2)
           out.push_back({.vector = vector, .rows = m, .rows2 = c, .row_count = rows, .row2_count = rows2});
       }

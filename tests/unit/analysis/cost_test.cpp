@@ -62,6 +62,18 @@ TEST(TileCandidates, LanesAreNeighboursOfTheResultFirst) {
     EXPECT_TRUE(c.vector != 0 || c.rows < 0);
 }
 
+TEST(TileCandidates, SecondRowsShareAnOperand) {
+  // C[b, m, n] += A[b, m, k] * B[b, k, n]: a second product reads nothing of the first.
+  Nest nest;
+  nest.extent = {8, 64, 64, 64};
+  nest.spatial = {0, 1, 2};
+  nest.reduce = {3};
+  nest.write = access({8, 64, 64}, {0, 1, 2}, 4);
+  nest.loads = {access({8, 64, 64}, {0, 1, 3}, 4), access({8, 64, 64}, {0, 3, 2}, 4)};
+  for (const Tile& c : tile_candidates(nest, machine()))
+    EXPECT_TRUE(c.rows2 < 0 || (c.rows2 != 0 && c.rows != 0));
+}
+
 TEST(ChooseTile, HidesTheLatencyOfAMultiplyAdd) {
   for (auto [bits, registers] : {std::pair{256, 16}, {512, 32}}) {
     const Target t = machine(bits, registers);
