@@ -3,7 +3,7 @@
 // that make programs fast.
 #include "autoschedule/default.h"
 
-#include <chrono>
+#include <ctime>
 
 #include "../schedule/programs.h"
 #include "ir/text.h"
@@ -397,7 +397,7 @@ TEST(DefaultSchedule, SumsWalkTheOperandOfTheLanesAsItLies) {
 }
 
 TEST(DefaultSchedule, IsQuick) {
-  const auto start = std::chrono::steady_clock::now();
+  const std::clock_t start = std::clock();  // of this process: the machine has other work
   int kernels = 0;
   for (int i = 0; i < 4; ++i)
     for (const Program& p :
@@ -406,9 +406,9 @@ TEST(DefaultSchedule, IsQuick) {
       default_schedule(p.function, target_of({512, 32, 4}));
       ++kernels;
     }
-  const double seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
+  const double seconds = double(std::clock() - start) / CLOCKS_PER_SEC;
   RecordProperty("milliseconds_per_kernel", int(seconds * 1000 / kernels));
-  EXPECT_LT(seconds / kernels, 0.5);  // generous: a loaded machine, sanitizers
+  EXPECT_LT(seconds / kernels, 0.5);  // generous: sanitizers
 }
 
 TEST(DefaultSchedule, BlocksOfTwoChannelsOfThree) {
