@@ -54,8 +54,10 @@ Any Converter::any(const Ast* a) {
       const std::string p = path(head);
       if (a->kind == ExprKind::call) {
         if (p == "float") return expr(a).as<tir::FloatImm>()->value;
-        if (p == "T.bool" && a->items.size() == 2)  // as the attribute that it stands for
-          if (const auto* b = expr(a).as<tir::IntImm>()) return b->value != 0;
+        if (p == "T.bool" && a->items.size() == 2) {  // as the attribute that it stands for
+          const PrimExpr value = expr(a);
+          if (const auto* truth = value.as<tir::IntImm>()) return truth->value != 0;
+        }
         if (p == "I.dtype") return dtype_of(need(a, 0, "dtype"));
         if (p.starts_with("I.ndarray")) return ndarray(a);
         if (p == "I.json") return from_json(text_of(need(a, 0, "text"), "the JSON text"));
