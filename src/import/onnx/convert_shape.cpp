@@ -519,7 +519,8 @@ Values constant_of_shape(N& n) {
   Expr value = n.scalar(0, f32);
   DataType t = f32;
   if (auto* p = n.attr_tensor("value")) {
-    const auto* c = n.importer.constant_of(*p, n.where()).as<graph::Constant>();
+    const Expr given = n.importer.constant_of(*p, n.where());
+    const auto* c = given.as<graph::Constant>();
     if (c->data.size() != 1) n.malformed("'value' of ConstantOfShape must be one number");
     t = c->data.dtype();
     value = graph::constant(c->data.reshape({}));

@@ -172,9 +172,10 @@ Expr joined(const Trees& trees, const Expr& x, const std::vector<Weight>& weight
 std::vector<double> floats_of(N& n, const char* name) {
   auto* t = n.attr_tensor(name);
   if (!t) return {};
-  const auto* c = n.importer.constant_of(*t, n.where()).as<graph::Constant>();
+  const Expr c = n.importer.constant_of(*t, n.where());
+  const NDArray& data = c.as<graph::Constant>()->data;
   std::vector<double> out;
-  for (int64_t i = 0; i < c->data.size(); ++i) out.push_back(c->data.element(i));
+  for (int64_t i = 0; i < data.size(); ++i) out.push_back(data.element(i));
   return out;
 }
 Values tree_ensemble(N& n) {

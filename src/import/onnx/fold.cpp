@@ -457,8 +457,8 @@ struct Folder {
     if (count_of(*dims) > kMaxSmall) return {};
     SmallRef v = small_of(f32, {1}, {number(f32, 0)});
     if (auto* t = n.attr_tensor("value")) {
-      const auto* k = n.importer.constant_of(*t, n.where()).as<graph::Constant>();
-      v = small_of(k->data);
+      const Expr k = n.importer.constant_of(*t, n.where());
+      v = small_of(k.as<graph::Constant>()->data);
     }
     if (!v || v->items.size() != 1) return {};
     return one(v->dtype, *dims, Items(size_t(count_of(*dims)), v->items[0]));

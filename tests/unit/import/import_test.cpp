@@ -52,6 +52,20 @@ TEST(Import, FunctionsAreInlinedWithTheirAttributes) {
   EXPECT_EQ(run(import(m), {array({2}, {-4, 3})}), (Doubles{-4, 3}));  // -4 · 0.5 · 2
 }
 
+TEST(Import, TensorsOfAFunctionsAttributesLastWhileTheyAreRead) {
+  Msg f = Msg().s(1, "F").s(4, "a").s(5, "b").m(7, node("Shape", {"a"}, {"s"}));
+  f.m(7, node("ConstantOfShape", {"s"}, {"k"}, {attr_t("value", floats("", {1}, {7}))}));
+  f.m(7, node("Add", {"a", "k"}, {"b"})).m(9, opset(17)).s(10, "f");
+  for (const bool known : {true, false}) {
+    Msg m = model({{node("F", {"x"}, {"y"}, {}, "one", "f")},
+                   {},
+                   {known ? value("x", FLOAT, {2}) : value("x", FLOAT, {"n"})},
+                   {value("y", FLOAT, {"n"})}});
+    m.m(8, opset(1, "f")).m(25, f);
+    EXPECT_EQ(run(import(m), {array({2}, {-4, 3})}), (Doubles{3, 10})) << known;
+  }
+}
+
 TEST(Import, NodesOutOfOrderAreSorted) {
   Msg m = model({{node("Neg", {"h"}, {"y"}), node("Relu", {"x"}, {"h"})},
                  {},
