@@ -350,7 +350,10 @@ const LaidOut* filled_up(const LayoutContext& ctx, const ConvSizes& c) {
 }
 
 void choose_result(const LayoutContext& ctx, const ConvSizes& c, ConvChoice& choice) {
-  choice.out = cost::channel_block(c.outputs, c.type, ctx.target), choice.outputs = c.outputs;
+  const bool matrices = multiplies_matrices(ctx.target, c.type, c.type);
+  // Rows of matrix registers are wider than groups often are: blocks fill a group's results there.
+  const int64_t together = matrices && !c.depthwise ? c.outputs / c.groups : c.outputs;
+  choice.out = cost::channel_block(together, c.type, ctx.target), choice.outputs = c.outputs;
   if (const LaidOut* x = c.depthwise ? filled_up(ctx, c) : nullptr) {
     choice.out = trailing_block(x->layout), choice.outputs = x->channels;
     return;
@@ -358,9 +361,9 @@ void choose_result(const LayoutContext& ctx, const ConvSizes& c, ConvChoice& cho
   if (c.groups != 1) return;
   // An image of one point reads little but weights.
   const bool one_point = std::all_of(ctx.shape.begin() + 2, ctx.shape.end(), tir::is_one);
-  const bool cheap = multiplies_matrices(ctx.target, c.type, c.type);  // products with added channels
+  // Products with added channels are cheap in matrix registers.
   choice.outputs =
-      cost::filled_channels(c.outputs, cheap || (one_point && !choice.out && !c.dot), ctx.target);
+      cost::filled_channels(c.outputs, matrices || (one_point && !choice.out && !c.dot), ctx.target);
   choice.out = cost::channel_block(choice.outputs, c.type, ctx.target);
 }
 
@@ -433,7 +436,7 @@ LaidOut conv_by_groups(LayoutContext& ctx, const ConvSizes& c) {
 /// its own place and meets weights of 0 in the others: sums of integers stay what they are.
 void join_groups(const LayoutContext& ctx, ConvSizes& c) {
   const int64_t outputs = c.outputs / c.groups;
-  const int64_t joined = cost::joined_groups(c.groups, c.per_group, outputs, ctx.target);
+  const int64_t joined = cost::joined_groups(c.groups, c.per_group, outputs, c.type, ctx.target);
   if (joined == 1) return;
   const NDArray narrow = c.weight.as<graph::Constant>()->data;
   std::vector<int64_t> shape = narrow.shape();
@@ -475,9 +478,11 @@ std::optional<LaidOut> layout_of_conv(LayoutContext& ctx, size_t n) {
   ConvAttrs a = attrs_of<ConvAttrs>(ctx.call);
   ConvChoice choice = choose_blocks(ctx, *c);
   if (!choice.out && c->groups == 1) return std::nullopt;
-  if (c->groups > 1 && !c->depthwise && !whole_blocks(*c, choice)) {
-    const bool bytes = c->dot && ctx.dtype == i32;
-    if (bytes) join_groups(ctx, *c), choice = choose_blocks(ctx, *c);
+  if (c->groups > 1 && !c->depthwise) {
+    const bool bytes = c->dot && ctx.dtype == i32,
+               matrices = multiplies_matrices(ctx.target, c->type, c->type);
+    if (bytes && (matrices || !whole_blocks(*c, choice)))
+      join_groups(ctx, *c), choice = choose_blocks(ctx, *c);
     if (!whole_blocks(*c, choice)) return conv_by_groups(ctx, *c);
     a.groups = c->groups;
   }

@@ -152,7 +152,7 @@ std::optional<LaidOut> layout_of_windows(LayoutContext& ctx, size_t n) {
   const WindowBlocks b{cost::channel_block(w->data.shape()[0], x, ctx.target),
                        cost::channel_block(w->data.shape()[1], x, ctx.target), group};
   // Half a vector of outputs gains less than it costs to give them back in the program's layout.
-  if (!b.in || b.out % ctx.target->lanes(f32) != 0) return std::nullopt;
+  if (!b.in || !b.out || b.out % ctx.target->lanes(f32) != 0) return std::nullopt;
   if ((x != f32 && !group) || (group && b.in % group)) return std::nullopt;
   ConvTransposeAttrs laid = a;
   laid.data_layout = data_layout_name(n, b.in);

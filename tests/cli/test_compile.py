@@ -398,7 +398,8 @@ int main(void) {
 
     def test_bfloat16_that_does_not_pay(self):
         out = self.tmp / "narrow.tir"
-        for target, stays in (("llvm -mcpu=x86-64-v3", True), ("llvm -mcpu=sapphirerapids", True), ("llvm -mcpu=znver4", False)):
+        for target, stays in (("llvm -mcpu=x86-64-v3", True), ("llvm -mcpu=sapphirerapids -mattr=-amx_bf16", True),
+                              ("llvm -mcpu=sapphirerapids", False), ("llvm -mcpu=znver4", False)):
             words = ("compile", DIGITS, "--precision", "bf16", "--target", target, "--emit", "tir", "-o", out, "--json")
             self.assertEqual("note" in json.loads(self.ok(*words)), stays, target)
             self.assertEqual("bfloat16" in out.read_text(), not stays, target)

@@ -15,6 +15,9 @@ constexpr int64_t kGroupedBlock = 8;  ///< two groups of four bytes
 constexpr int64_t kAddedShare = 8;
 /// Products for each one that counts: a dot instruction over whole vectors is worth more than so many.
 constexpr int64_t kMostJoined = 4;
+/// The same where sums are in matrix registers, which have seven times the products of dot instructions, and
+/// neighbours of the convolution have their channels in blocks of that width, too.
+constexpr int64_t kMostJoinedInMatrices = 16;
 
 /// Channels that fill a row of a matrix register, or half of one, whichever divides them.
 int64_t matrix_block(int64_t channels, DataType data, const Target& target) {
@@ -51,7 +54,12 @@ int64_t grouped_channel_block(int64_t channels, DataType data, const Target& tar
   return multiplies_matrices(target, data, data) ? kMatrixGroupBytes / data.bytes() : kLeastBlock;
 }
 
-int64_t joined_groups(int64_t groups, int64_t inputs, int64_t outputs, const Target& target) {
+int64_t joined_groups(int64_t groups, int64_t inputs, int64_t outputs, DataType data, const Target& target) {
+  if (multiplies_matrices(target, data, data)) {
+    const int64_t row = kMatrixRowBytes / data.bytes(), k = row / inputs;
+    if (k > 1 && k <= kMostJoinedInMatrices && row % inputs == 0 && groups % k == 0 && outputs * k % row == 0)
+      return k;
+  }
   const int64_t lanes = target->lanes(f32);
   for (int64_t k = 2; k <= kMostJoined; ++k)
     if (groups % k == 0 && inputs * k % lanes == 0 && outputs * k % lanes == 0) return k;

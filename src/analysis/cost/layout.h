@@ -21,7 +21,7 @@ int64_t filled_channels(int64_t channels, bool any_share, const Target& target);
 /// is filled up.
 int64_t grouped_channel_block(int64_t channels, DataType data, const Target& target);
 /// How many neighbouring groups of bytes, with `inputs` and `outputs` channels each, become one whose
-/// channels fill vectors, its weights 0 between them; 1: they stay.
-int64_t joined_groups(int64_t groups, int64_t inputs, int64_t outputs, const Target& target);
+/// channels fill vectors, or rows of matrix registers, its weights 0 between them; 1: they stay.
+int64_t joined_groups(int64_t groups, int64_t inputs, int64_t outputs, DataType data, const Target& target);
 
 }  // namespace tenon::cost

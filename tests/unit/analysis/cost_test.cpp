@@ -281,6 +281,10 @@ TEST(ChannelBlocks, FillRowsOfMatrixRegisters) {
   EXPECT_EQ(channel_block(48, u8, t), 16);
   EXPECT_EQ(channel_block(64, bf16, t), 32);
   EXPECT_EQ(channel_block(64, f32, t), 16);
+  EXPECT_EQ(joined_groups(32, 4, 4, u8, t), 16);
+  EXPECT_EQ(joined_groups(16, 32, 32, u8, t), 2);
+  EXPECT_EQ(joined_groups(16, 64, 64, u8, t), 1);
+  EXPECT_EQ(joined_groups(32, 4, 4, u8, machine(512)), 4) << "a vector";
   EXPECT_EQ(grouped_channel_block(3, u8, t), 4) << "one group of bytes";
   EXPECT_EQ(grouped_channel_block(3, bf16, t), 2) << "groups of two";
 }
