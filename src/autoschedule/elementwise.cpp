@@ -171,11 +171,12 @@ int64_t chunk_of(int64_t size, int64_t outer, int64_t lanes, const Target& targe
 /// A short axis that, with the last one, is in a condition (blocks of two channels, of which the last is
 /// filled up): as the loop just around the last one both are straight code; -1: there is none.
 int short_condition(const Facts& f) {
+  constexpr size_t kAxes = 3;  // of the image, the short one and the last one
   const size_t n = f.extent.size();
   auto is_short = [&](size_t i) {
     return f.extent[i] != kUnknown && f.extent[i] > 1 && f.extent[i] < kMinLanes && f.in_value[i];
   };
-  if (n < 3 || !is_short(n - 1) || std::ranges::find(f.extent, kUnknown) != f.extent.end()) return -1;
+  if (n < kAxes || !is_short(n - 1) || std::ranges::find(f.extent, kUnknown) != f.extent.end()) return -1;
   for (size_t i = n - 1; i-- > 0;)
     if (is_short(i)) return int(i);
   return -1;
