@@ -111,6 +111,25 @@ Facts in_groups(const Facts& f, const DotPlan& plan) {
   return g;
 }
 
+/// Lanes that there are for registers, which are loaded whole: those of whole panels, or of panels that a
+/// copy will have; a first value from memory has no more than the result.
+void limit_lanes(Facts& f, const DotPlan& plan) {
+  Access& along = f.loads[plan.along];
+  const size_t v = size_t(plan.lanes);
+  const int64_t lanes = f.extent[v], panel = along.panel.empty() ? 0 : along.panel[v];
+  const auto* init = f.block->init ? f.block->init.as<BufferStore>() : nullptr;
+  const bool from_zero = init && (is_zero(init->value) || init->value.is<FloatImm>());
+  if (!plan.in_groups(along, kMinLanes)) {
+    along.stride[v] = plan.form.group;
+    along.lane_limit = lanes + kManySteps;
+  } else if (along.stride[v] == kIrregular && panel > 0) {
+    along.lane_limit = ceil_div(lanes, panel) * panel;
+  } else {
+    along.lane_limit = lanes;
+  }
+  if (!from_zero) along.lane_limit = lanes;
+}
+
 }  // namespace
 
 RuleOutcome plan_dot(const Facts& f, const Target& target, DotPlan& plan) {
@@ -134,9 +153,7 @@ Facts as_if_copied(Facts f, const DotPlan& plan) {
 DotTile in_matrix_registers(Facts f, const DotPlan& plan, bool more_rows, const Target& target) {
   DotTile best;
   if (plan.form.own) return best;
-  Access& along = f.loads[plan.along];
-  if (!plan.in_groups(along, kMinLanes))
-    along.stride[size_t(plan.lanes)] = plan.form.group;  // once it is copied
+  limit_lanes(f, plan);
   // Rows as one first: fewer edges, and rows of several axes are innermost together.
   std::vector<Fusion> fusions = fusable(f);
   std::ranges::stable_sort(fusions, std::greater<>(), &Fusion::count);

@@ -361,9 +361,10 @@ void choose_result(const LayoutContext& ctx, const ConvSizes& c, ConvChoice& cho
   if (c.groups != 1) return;
   // An image of one point reads little but weights.
   const bool one_point = std::all_of(ctx.shape.begin() + 2, ctx.shape.end(), tir::is_one);
-  // Products with added channels are cheap in matrix registers.
-  choice.outputs =
-      cost::filled_channels(c.outputs, matrices || (one_point && !choice.out && !c.dot), ctx.target);
+  const cost::Filled why = matrices                             ? cost::Filled::matrices
+                           : one_point && !choice.out && !c.dot ? cost::Filled::reads
+                                                                : cost::Filled::products;
+  choice.outputs = cost::filled_channels(c.outputs, why, ctx.target);
   choice.out = cost::channel_block(choice.outputs, c.type, ctx.target);
 }
 

@@ -13,6 +13,9 @@ constexpr int64_t kLeastBlock = 4;    ///< narrower ones are slower than plain c
 constexpr int64_t kGroupedBlock = 8;  ///< two groups of four bytes
 /// Channels for each one that is added: whole vectors save more than an eighth more work costs.
 constexpr int64_t kAddedShare = 8;
+/// The same where time goes into reading weights, which vectors read in a row, and where sums are in matrix
+/// registers, which hold no fewer lanes.
+constexpr int64_t kReadsShare = 1, kMatricesShare = 2;
 /// Products for each one that counts: a dot instruction over whole vectors is worth more than so many.
 constexpr int64_t kMostJoined = 4;
 /// The same where sums are in matrix registers, which have seven times the products of dot instructions, and
@@ -41,9 +44,12 @@ int64_t channel_block(int64_t channels, DataType data, const Target& target) {
   return 0;
 }
 
-int64_t filled_channels(int64_t channels, bool any_share, const Target& target) {
+int64_t filled_channels(int64_t channels, Filled why, const Target& target) {
   const int64_t lanes = target->lanes(f32), more = (lanes - channels % lanes) % lanes;
-  return more * kAddedShare <= channels || (any_share && more <= channels) ? channels + more : channels;
+  const int64_t share = why == Filled::reads      ? kReadsShare
+                        : why == Filled::matrices ? kMatricesShare
+                                                  : kAddedShare;
+  return more * share <= channels ? channels + more : channels;
 }
 
 int64_t grouped_channel_block(int64_t channels, DataType data, const Target& target) {
@@ -61,6 +67,7 @@ int64_t joined_groups(int64_t groups, int64_t inputs, int64_t outputs, DataType 
       return k;
   }
   const int64_t lanes = target->lanes(f32);
+  if (inputs % lanes == 0 && outputs % lanes == 0) return 1;
   for (int64_t k = 2; k <= kMostJoined; ++k)
     if (groups % k == 0 && inputs * k % lanes == 0 && outputs * k % lanes == 0) return k;
   return 1;

@@ -76,9 +76,8 @@ MatrixTile choose_matrix_tile(const Nest& nest, const MatrixOperands& o, bool mo
       if (m.tile.row_count / m.height * m.tile.row2_count * across > kMatrixSums ||
           along.step(o.lanes, m.tile.width()) != o.group)
         continue;
-      if (along.lane_limit > 0 &&
-          ceil_div(nest.extent[size_t(o.lanes)], m.tile.width()) * m.tile.width() > along.lane_limit)
-        continue;
+      const int64_t lanes = ceil_div(nest.extent[size_t(o.lanes)], m.tile.width()) * m.tile.width();
+      if (lanes > std::max(along.lane_limit, nest.extent[size_t(o.lanes)])) continue;
       m.tile.time = matrix_time(nest, o, m, target);
       if (m.tile.time < best.tile.time * kClearlyLess) best = m;
     }

@@ -256,11 +256,11 @@ TEST(ChannelBlocks, AreVectorsOrHalvesThatDivide) {
   EXPECT_EQ(channel_block(12, f32, wide), 0);
   EXPECT_EQ(channel_block(12, f32, narrow), 4);
   EXPECT_EQ(channel_block(6, f32, narrow), 0) << "half a short vector is no block";
-  EXPECT_EQ(filled_channels(64, false, wide), 64);
-  EXPECT_EQ(filled_channels(126, false, wide), 128);
-  EXPECT_EQ(filled_channels(20, false, wide), 20);
-  EXPECT_EQ(filled_channels(20, true, wide), 32);
-  EXPECT_EQ(filled_channels(3, true, wide), 3) << "more would be added than there are";
+  EXPECT_EQ(filled_channels(64, Filled::products, wide), 64);
+  EXPECT_EQ(filled_channels(126, Filled::products, wide), 128);
+  EXPECT_EQ(filled_channels(20, Filled::products, wide), 20);
+  EXPECT_EQ(filled_channels(20, Filled::reads, wide), 32);
+  EXPECT_EQ(filled_channels(3, Filled::reads, wide), 3) << "more would be added than there are";
   EXPECT_EQ(grouped_channel_block(48, f32, wide), 16);
   EXPECT_EQ(grouped_channel_block(24, f32, wide), 8);
   EXPECT_EQ(grouped_channel_block(3, f32, wide), 4);
@@ -281,6 +281,8 @@ TEST(ChannelBlocks, FillRowsOfMatrixRegisters) {
   EXPECT_EQ(channel_block(48, u8, t), 16);
   EXPECT_EQ(channel_block(64, bf16, t), 32);
   EXPECT_EQ(channel_block(64, f32, t), 16);
+  EXPECT_EQ(filled_channels(24, Filled::matrices, t), 32);
+  EXPECT_EQ(filled_channels(20, Filled::matrices, t), 20);
   EXPECT_EQ(joined_groups(32, 4, 4, u8, t), 16);
   EXPECT_EQ(joined_groups(16, 32, 32, u8, t), 2);
   EXPECT_EQ(joined_groups(16, 64, 64, u8, t), 1);

@@ -86,6 +86,17 @@ TEST(MatrixRegisters, SeenInTheAssembly) {
   }
 }
 
+TEST(MatrixRegisters, StayOutWhereLanesWouldBeMasked) {
+  // Registers are loaded whole: loops that no instruction stands for would run one by one.
+  for (const Program& p :
+       {product(64, 72, 128, u8, i8), product(64, 72, 768, u8, i8), product(64, 8, 128, u8, i8),
+        product(49, 1000, 512, i8, i8, false, false), product(64, 72, 128, bf16, bf16)}) {
+    const std::string text = assembly(p, amx()), script = script_of(default_schedule(p.function, amx()));
+    const bool products = lines_with(text, "tdp", "tmm") > 0;
+    EXPECT_EQ(products, script.find(kAnnotated) != std::string::npos) << p.name << script;
+  }
+}
+
 TEST(MatrixRegisters, TwoShapesInOneFunction) {
   // Rows of 16 and of 12, steps of 64 and of 32 bytes: registers are shaped anew for each.
   Tensor a = te::placeholder({64, 64}, u8, "A"), b = te::placeholder({64, 32}, i8, "B"),
