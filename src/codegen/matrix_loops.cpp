@@ -8,6 +8,7 @@
 #include "analysis/region.h"
 #include "analysis/simplify.h"
 #include "codegen/lowered.h"
+#include "ir/structural.h"
 #include "target/matrix_registers.h"
 
 namespace tenon::codegen {
@@ -44,14 +45,24 @@ bool zero(const PrimExpr& e) {
   return f ? f->value == 0 : is_zero(e);
 }
 
-/// The loads of a value, those of the registers left out.
-std::vector<const BufferLoad*> operands_of(const PrimExpr& value) {
-  std::vector<const BufferLoad*> out;
-  pre_order(value, [&](const ObjectRef& n) {
-    if (const auto* l = n.as<BufferLoad>(); l && !in_registers(l->buffer)) out.push_back(l);
-    return !n.is<BufferNode>();
-  });
-  return out;
+/// An operand, widened: i32 of a byte, f32 of a bfloat16, which may be its bits in the upper half.
+const BufferLoad* widened(const PrimExpr& e) {
+  PrimExpr value = e, bits;
+  if (const auto* let = e.as<Let>()) value = substitute(let->body, {{let->var.get(), let->value}});
+  const auto* cast_of = value.as<Cast>();
+  const auto* number = value.as<Call>();
+  if (number && number->op == "tir.reinterpret" && value.dtype() == f32) {
+    const auto* shifted = number->args[0].as<Call>();
+    const bool upper = shifted && shifted->op == "tir.shift_left" && is_const_int(shifted->args[1], 16);
+    cast_of = upper ? shifted->args[0].as<Cast>() : nullptr;
+    const auto* l = cast_of ? cast_of->value.as<BufferLoad>() : nullptr;
+    return l && l->buffer->dtype == DataType::uint(16) && !l->predicate ? l : nullptr;
+  }
+  const auto* l = cast_of ? cast_of->value.as<BufferLoad>() : nullptr;
+  if (!l || l->predicate || in_registers(l->buffer)) return nullptr;
+  const DataType t = l->buffer->dtype;
+  const bool byte = t.is_integer() && t.bits == 8 && value.dtype() == i32;
+  return byte || (t == DataType::bfloat16() && value.dtype() == f32) ? l : nullptr;
 }
 
 /// Two or three loops around one store, read as accesses along them.
@@ -158,7 +169,7 @@ class Reader {
     const auto rows = rows_of(b, indices, row(), {{lane(), 1}});
     const auto at = rows ? as_int(rows->begin) : std::nullopt;
     if (!at) return false;
-    out_.sums = b, out_.sums_begin = *at;
+    out_.sums = b, out_.sums_begin = *at, out_.sums_row = rows->row_bytes / b->dtype.bytes();
     return true;
   }
   bool memory(const Buffer& b, const Array<PrimExpr>& indices) {
@@ -184,13 +195,20 @@ class Reader {
            memory(first->buffer, first->indices);
   }
   bool products() {
-    value_ = substitute(store_->value, names_);
-    const std::vector<const BufferLoad*> loads = operands_of(value_);
-    if (!sums(store_->buffer, store_->indices) || loads.size() != 2 || loads[0]->predicate ||
-        loads[1]->predicate)
+    const PrimExpr value = substitute(store_->value, names_);
+    const auto* sum = value.as<Add>();
+    if (!sum || !sums(store_->buffer, store_->indices)) return false;
+    const bool left_sum = sum->a.is<BufferLoad>();
+    const auto* before = (left_sum ? sum->a : sum->b).as<BufferLoad>();
+    const auto* product = (left_sum ? sum->b : sum->a).as<Mul>();
+    if (!before || before->predicate || !product || !before->buffer.same_as(store_->buffer) ||
+        !structural_equal(before->indices, store_->indices))
       return false;
+    const BufferLoad* loads[] = {widened(product->a), widened(product->b)};
+    if (!loads[0] || !loads[1]) return false;
     const bool swapped = uses(flat_index(loads[0]->buffer, loads[0]->indices), lane());
     const BufferLoad &x = *loads[swapped ? 1 : 0], &y = *loads[swapped ? 0 : 1];
+    if (store_->buffer->dtype != (x.buffer->dtype.bits == 8 ? i32 : f32)) return false;
     const int64_t steps = *as_int(loops_[2]->extent),
                   group = kMatrixGroupBytes / std::max(1, x.buffer->dtype.bytes());
     if (x.buffer->dtype.bits != y.buffer->dtype.bits || group < 2 || steps % group != 0) return false;
@@ -211,7 +229,6 @@ class Reader {
 
   std::vector<const For*> loops_;
   const BufferStore* store_ = nullptr;
-  PrimExpr value_;
   VarMap names_;
   Analyzer a_;
   MatrixLoops out_;
@@ -221,24 +238,75 @@ class Reader {
 
 std::optional<MatrixLoops> matrix_loops(const For& loops) { return Reader().read(loops); }
 
-std::optional<std::vector<MatrixShape>> matrix_shapes(const Stmt& s, bool parallel_apart) {
-  std::vector<MatrixShape> out;
-  std::map<const Var*, std::set<int64_t>> registers;
-  bool fit = true;
+namespace {
+
+/// The registers of one buffer of sums.
+struct SumRegisters {
+  int64_t rows = 0, row = 0;  ///< of each; sums from row to row
+  std::set<int64_t> begins;
+  std::set<int64_t> row_bytes;  ///< of the left operands of its products
+
+  /// One more; false where registers differ in shape, overlap, or are too many.
+  bool add(const MatrixLoops& loops) {
+    if (begins.empty()) rows = loops.shape.rows, row = loops.sums_row;
+    if (rows != loops.shape.rows || row != loops.sums_row || row < kMatrixLanes) return false;
+    if (loops.kind == MatrixLoops::Kind::multiply) row_bytes.insert(loops.shape.row_bytes);
+    for (const int64_t b : begins)
+      if (b != loops.sums_begin && std::abs(b / row - loops.sums_begin / row) < rows &&
+          std::abs(b % row - loops.sums_begin % row) < kMatrixLanes)
+        return false;
+    begins.insert(loops.sums_begin);
+    return int64_t(begins.size()) <= kMatrixSums && row_bytes.size() <= 1;
+  }
+};
+
+bool allocates_registers(const Stmt& s) {
+  bool found = false;
   pre_order(s, [&](const ObjectRef& n) {
+    const auto* a = n.as<Allocate>();
+    found = found || (a && in_registers(a->buffer));
+    return !found && (n.is<StmtNode>() || n.is<ArrayObj>());
+  });
+  return found;
+}
+
+}  // namespace
+
+std::optional<std::vector<MatrixShape>> matrix_shapes(const Stmt& s, bool parallel_apart,
+                                                      const Target& target) {
+  std::vector<MatrixShape> out;
+  std::map<const Var*, SumRegisters> registers;  // of the buffers that are allocated here
+  bool fit = true;
+  auto loops_fit = [&](const For& f) {
+    const auto loops = matrix_loops(f);
+    const auto known = loops ? registers.find(loops->sums->data.get()) : registers.end();
+    if (known == registers.end() || !known->second.add(*loops)) return false;
+    for (const MatrixRows* rows : {&loops->memory, &loops->left, &loops->right})
+      if (rows->buffer.get() && registers.count(rows->buffer->data.get())) return false;
+    if (loops->kind != MatrixLoops::Kind::multiply) return true;
+    const DataType x = loops->left.buffer->dtype, bf16 = DataType::bfloat16();
+    if (!multiplies_matrices(target, x.bits == 8 ? x : bf16, x.bits == 8 ? loops->right.buffer->dtype : bf16))
+      return false;
+    if (std::ranges::find(out, loops->shape) == out.end()) out.push_back(loops->shape);
+    return true;
+  };
+  pre_order(s, [&](const ObjectRef& n) {
+    if (!fit || n.is<BufferNode>()) return false;
+    if (const auto* a = n.as<Allocate>(); a && in_registers(a->buffer)) {
+      registers[a->buffer->data.get()];
+      fit = !allocates_registers(a->body);  // registers are counted for each buffer by itself
+    }
     const auto* f = n.as<For>();
-    if (!f) return fit && (n.is<StmtNode>() || n.is<ArrayObj>());
-    if (parallel_apart && f->kind == ForKind::parallel && !is_one(f->extent)) return false;
-    if (!f->annotations.contains(kMatrixLoops)) return true;
-    const auto loops = matrix_loops(*f);
-    fit = fit && loops;
-    if (!fit) return false;
-    auto& known = registers[loops->sums->data.get()];
-    known.insert(loops->sums_begin);
-    fit = int64_t(known.size()) <= kMatrixSums;
-    if (loops->kind == MatrixLoops::Kind::multiply && std::ranges::find(out, loops->shape) == out.end())
-      out.push_back(loops->shape);
-    return false;
+    if (f && parallel_apart && f->kind == ForKind::parallel && !is_one(f->extent)) return false;
+    if (f && f->annotations.contains(kMatrixLoops)) {
+      fit = loops_fit(*f);
+      return false;
+    }
+    const auto* l = n.as<BufferLoad>();
+    const auto* t = n.as<BufferStore>();
+    auto touches = [&](const Buffer& b) { return in_registers(b) || registers.count(b->data.get()) > 0; };
+    fit = fit && !(l && touches(l->buffer)) && !(t && touches(t->buffer));
+    return fit;
   });
   return fit ? std::optional(out) : std::nullopt;
 }

@@ -12,6 +12,7 @@
 #include <optional>
 
 #include "ir/tir.h"
+#include "target/target.h"
 
 namespace tenon::codegen {
 
@@ -34,14 +35,17 @@ struct MatrixLoops {
   MatrixShape shape;  ///< `row_bytes` of products alone
   tir::Buffer sums;
   int64_t sums_begin = 0;  ///< flat index of the register's first sum
+  int64_t sums_row = 0;    ///< sums from row to row
   MatrixRows memory;       ///< of load and store
   MatrixRows left, right;  ///< of products
 };
 /// Null: the loops are none of these, or their accesses are not regular along them.
 std::optional<MatrixLoops> matrix_loops(const tir::For& loops);
 
-/// Can every such loop of the statement, those of functions of their own left out, be in registers: are they
-/// what they should be, and are there enough registers? The shapes of products, each once; null: they cannot.
-std::optional<std::vector<MatrixShape>> matrix_shapes(const tir::Stmt& s, bool parallel_apart);
+/// Can every such loop of the statement, those of functions of their own left out, be in registers of the
+/// target: are they what they should be, does nothing else use their buffers, and are there enough registers?
+/// The shapes of products, each once; null: they cannot.
+std::optional<std::vector<MatrixShape>> matrix_shapes(const tir::Stmt& s, bool parallel_apart,
+                                                      const Target& target);
 
 }  // namespace tenon::codegen

@@ -17,7 +17,7 @@ using V = llvm::Value*;
 
 void Emitter::begin_matrices(const Stmt& body) {
   if (!target_->has("amx_tile")) return;
-  const auto shapes = matrix_shapes(body, !frame_->parallel);
+  const auto shapes = matrix_shapes(body, !frame_->parallel, target_);
   frame_->matrices = shapes && !shapes->empty();
   frame_->one_matrix_shape = frame_->matrices && shapes->size() == 1;
   if (frame_->one_matrix_shape) shape_matrices(shapes->front());
@@ -32,7 +32,7 @@ bool Emitter::enter_matrices(const Allocate& n) {
   if (!frame_->matrices || n.buffer->scope != kMatrixScope) return false;
   frame_->sum_registers[n.buffer->data.get()].clear();
   if (!frame_->one_matrix_shape)
-    if (const auto shapes = matrix_shapes(n.body, false); shapes && !shapes->empty())
+    if (const auto shapes = matrix_shapes(Ref<Allocate>(&n), false, target_); shapes && !shapes->empty())
       shape_matrices(shapes->front());
   return true;
 }

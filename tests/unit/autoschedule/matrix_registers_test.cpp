@@ -97,6 +97,47 @@ TEST(MatrixRegisters, StayOutWhereLanesWouldBeMasked) {
   }
 }
 
+/// Loops over a register as a user may write them.
+std::string by_hand(const std::string& step, const std::string& type = "int8",
+                    const std::string& behind = "") {
+  return "@T.prim_func\n"
+         "def f(A: T.Buffer((16, 32), \"" +
+         type + "\"), B: T.Buffer((8, 64), \"" + type +
+         "\"), D: T.Buffer((16, 16), \"int32\")):\n"
+         "    C = T.allocate((256,), \"int32\", scope=\"matrix\")\n"
+         "    for r in T.serial(16, annotations={\"matrix_register\": True}):\n"
+         "        for l in range(16):\n"
+         "            C[r * 16 + l] = 0\n"
+         "    for r in T.serial(16, annotations={\"matrix_register\": True}):\n"
+         "        for l, k in T.grid(16, 32):\n"
+         "            C[r * 16 + l] = " +
+         step + "\n" + behind +
+         "    for r in T.serial(16, annotations={\"matrix_register\": True}):\n"
+         "        for l in range(16):\n"
+         "            D[r, l] = C[r * 16 + l]\n";
+}
+
+TEST(MatrixRegisters, LoopsThatSayAnythingElseStayLoops) {
+  const std::string x = "T.Cast(\"int32\", A[r, k])", y = "T.Cast(\"int32\", B[k // 4, 4 * l + k % 4])",
+                    c = "C[r * 16 + l]";
+  auto products = [&](const std::string& text) {
+    return lines_with(codegen::disassemble(
+                          codegen::llvm_object(
+                              lowered(parse_module(text).find("f").cast<tir::PrimFuncNode>(), amx()), amx()),
+                          amx()),
+                      "tdp", "tmm");
+  };
+  EXPECT_EQ(products(by_hand(c + " + " + x + " * " + y)), 1);
+  EXPECT_EQ(products(by_hand(x + " * " + y + " + " + c)), 1);
+  EXPECT_EQ(products(by_hand(c + " - " + x + " * " + y)), 0);
+  EXPECT_EQ(products(by_hand(c + " + " + x + " * " + y + " * 3")), 0);
+  EXPECT_EQ(products(by_hand("T.max(" + c + ", " + x + " * " + y + ")")), 0);
+  EXPECT_EQ(products(by_hand("C[r * 16 + 15 - l] + " + x + " * " + y)), 0) << "another sum";
+  EXPECT_EQ(products(by_hand(c + " + " + x + " * " + y, "int16")), 0) << "no bytes";
+  EXPECT_EQ(products(by_hand(c + " + " + x + " * " + y, "int8", "    C[3] = 7\n")), 0)
+      << "used by other statements";
+}
+
 TEST(MatrixRegisters, TwoShapesInOneFunction) {
   // Rows of 16 and of 12, steps of 64 and of 32 bytes: registers are shaped anew for each.
   Tensor a = te::placeholder({64, 64}, u8, "A"), b = te::placeholder({64, 32}, i8, "B"),
