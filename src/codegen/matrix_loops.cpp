@@ -260,11 +260,14 @@ struct SumRegisters {
   }
 };
 
-bool allocates_registers(const Stmt& s) {
+/// Registers are counted for each buffer by itself, and belong to one function.
+bool shares_registers(const Stmt& s, bool parallel_apart) {
   bool found = false;
   pre_order(s, [&](const ObjectRef& n) {
     const auto* a = n.as<Allocate>();
-    found = found || (a && in_registers(a->buffer));
+    const auto* f = n.as<For>();
+    found = found || (a && in_registers(a->buffer)) ||
+            (f && parallel_apart && f->kind == ForKind::parallel && !is_one(f->extent));
     return !found && (n.is<StmtNode>() || n.is<ArrayObj>());
   });
   return found;
@@ -294,7 +297,7 @@ std::optional<std::vector<MatrixShape>> matrix_shapes(const Stmt& s, bool parall
     if (!fit || n.is<BufferNode>()) return false;
     if (const auto* a = n.as<Allocate>(); a && in_registers(a->buffer)) {
       registers[a->buffer->data.get()];
-      fit = !allocates_registers(a->body);  // registers are counted for each buffer by itself
+      fit = !shares_registers(a->body, parallel_apart);
     }
     const auto* f = n.as<For>();
     if (f && parallel_apart && f->kind == ForKind::parallel && !is_one(f->extent)) return false;
