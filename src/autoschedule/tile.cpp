@@ -180,6 +180,7 @@ struct TileLoops {
   std::vector<LoopRV> outer, steps;
   std::vector<int> sum;        ///< the iterator of each of the steps
   std::vector<int> last_rows;  ///< iterators of rows whose tiles are the innermost loops
+  int64_t row_group = 0;       ///< tiles of rows that pass by all panels before the next ones; 0: all of them
   std::vector<LoopRV> around;  ///< the outer ones of whose iterations each makes the copies that it reads
   bool walks_last(int i) const { return std::find(last_rows.begin(), last_rows.end(), i) != last_rows.end(); }
 };
@@ -258,17 +259,39 @@ std::vector<int> sum_order(const TilePlan& p) {
   return out;
 }
 
-/// Tiles outside, in the order that keeps a panel in the cache; then the sum; the tile inside.
-void order_loops(Schedule& s, const TilePlan& p, const Target& target, TileLoops& l) {
+/// Cycles of all tiles, by the model.
+double tile_cycles(const TilePlan& p) {
+  const int64_t bytes = p.nest.loads[0].element_bits() / 8;
+  const int64_t group = p.matrix_rows > 0 ? kMatrixGroupBytes / std::max<int64_t>(1, bytes) : p.group;
+  return p.tile.time * double(p.nest.instances(false)) / double(group);
+}
+
+/// Tiles in the order that keeps a panel in the cache, or a group of rows.
+void order_tiles(Schedule& s, const TilePlan& p, const Target& target, TileLoops& l) {
   if (p.pad) order_padded_rows(s, *p.pad, l);
   const int m = p.tile.rows;
-  const bool rows_last = m >= 0 && (p.panels.id >= 0 || cost::rows_innermost(p.nest, p.tile, target));
   auto placed = [&](int i) { return p.pad && p.pad->moves(i); };
-  if (rows_last) l.last_rows = cost::innermost_rows(p.nest, p.tile);
+  if (!p.pad && p.panels.id < 0)
+    l.row_group = cost::row_group(p.nest, p.tile, p.grouped, tile_cycles(p), target);
+  if (l.row_group > 0) {
+    for (int i : p.nest.spatial)
+      if (i != m && i != p.tile.vector) l.outer.push_back(l.axis[size_t(i)]);
+    const std::vector<LoopRV> rows = s.split(l.axis[size_t(m)], {-1, l.row_group});
+    l.outer.insert(l.outer.end(), {rows[0], l.axis[size_t(p.tile.vector)], rows[1]});
+    l.last_rows = {m};
+    return;
+  }
+  if (m >= 0 && (p.panels.id >= 0 || cost::rows_innermost(p.nest, p.tile, target)))
+    l.last_rows = cost::innermost_rows(p.nest, p.tile);
   std::erase_if(l.last_rows, placed);
   for (int i : p.nest.spatial)
     if (!l.walks_last(i) && !placed(i)) l.outer.push_back(l.axis[size_t(i)]);
   for (int i : l.last_rows) l.outer.push_back(l.axis[size_t(i)]);
+}
+
+/// Tiles outside, then the sum, the tile inside.
+void order_loops(Schedule& s, const TilePlan& p, const Target& target, TileLoops& l) {
+  order_tiles(s, p, target, l);
   // A panel is made for all rows that read it, which are the last loop.
   if (p.panels.id >= 0 && !p.pad) l.around.assign(l.outer.begin(), l.outer.end() - 1);
   for (int i : sum_order(p)) {
@@ -334,14 +357,15 @@ void prefetch_weights(Schedule& s, const TilePlan& p, const Target& target, cons
   for (LoopRV loop : l.steps)
     if (const Ref<For> f = s.get(loop); f->kind == ForKind::serial && !is_one(f->extent)) step = loop;
   if (!weights || step.id < 0) return;
-  // One walk: what comes before the lanes in the order of the loops has a single value.
+  // One walk (or one for each group of rows): what comes before the lanes in the order of the loops has a
+  // single value.
   int64_t rows = 1;
   for (int i : p.nest.spatial) {
     if (i == p.tile.vector) continue;
     const int64_t tiles = ceil_div(p.nest.extent[size_t(i)], p.tile.size(i));
     const bool outside = i < p.tile.vector && !l.walks_last(i);
     if (tiles != 1 && (outside || weights->stride[size_t(i)] != 0)) return;
-    rows *= tiles;
+    rows *= l.row_group > 0 && i == p.tile.rows ? l.row_group : tiles;
   }
   if (const int64_t ahead = cost::stream_ahead(p.nest, *weights, p.tile, rows, target); ahead > 0)
     s.annotate(step, "stream_" + weights->buffer->name, Any(ahead));

@@ -176,6 +176,7 @@ void check_record(const TargetNode& t, const std::string& where, DiagnosticList*
   between("load_ports", t.load_ports, 1, 16);
   between("fma_latency", t.fma_latency, 1, 64);
   between("l2_bandwidth", t.l2_bandwidth, 1.0, 4096.0);
+  between("l3_bandwidth", t.l3_bandwidth, 0.1, 4096.0);
   between("memory_bandwidth", t.memory_bandwidth, 0.01, 4096.0);
   between("fork_ns", t.fork_ns, 0, 1'000'000'000);
 }
@@ -201,6 +202,7 @@ struct NamedCpu {
   int level;  ///< of x86-64
   std::initializer_list<std::string_view> more;
   std::string_view architecture = "x86_64";
+  double l3_bandwidth = TargetNode().l3_bandwidth;
 };
 const NamedCpu named_cpus[] = {
     {"x86-64", 1, {}},
@@ -216,12 +218,19 @@ const NamedCpu named_cpus[] = {
     {"icelake-server", 4, {"avx512_vnni"}},
     {"sapphirerapids",
      4,
-     {"avx512_vnni", "avx512_bf16", "avx512_fp16", "avx_vnni", "amx_tile", "amx_int8", "amx_bf16"}},
+     {"avx512_vnni", "avx512_bf16", "avx512_fp16", "avx_vnni", "amx_tile", "amx_int8", "amx_bf16"},
+     "x86_64",
+     8},
     {"cortex-a72", 0, {"asimd"}, "aarch64"},
     {"cortex-a76", 0, {"asimd", "asimdhp", "asimddp"}, "aarch64"},
     {"neoverse-n1", 0, {"asimd", "asimdhp", "asimddp"}, "aarch64"},
     {"neoverse-v1", 0, {"asimd", "asimdhp", "asimddp", "i8mm", "bf16"}, "aarch64"},
     {"generic-rv64", 0, {}, "riscv64"}};
+
+const NamedCpu* named_cpu(std::string_view name) {
+  const auto* found = std::ranges::find(named_cpus, name, &NamedCpu::name);
+  return found == std::end(named_cpus) ? nullptr : found;
+}
 
 }  // namespace
 
@@ -248,6 +257,7 @@ Target host_target() {
         t->features.push_back(std::string(f));
     derive(t);
     t->cpu = tuning_name(info, *t);
+    t->l3_bandwidth = named_cpu(t->cpu)->l3_bandwidth;
     for (int i = 0; i < 8; ++i) {
       const std::string dir = fmt::format("/sys/devices/system/cpu/cpu0/cache/index{}/", i);
       const int64_t size = parse_size(read_first_line(dir + "size"));
@@ -301,6 +311,7 @@ void set_processor(Target& target, const std::string& name) {
          ErrorKind::usage);
   TargetNode* t = target.edit();
   t->cpu = name;
+  t->l3_bandwidth = cpu->l3_bandwidth;
   t->features = {};
   add_level(t, cpu->level);
   for (std::string_view f : cpu->more) t->features.push_back(std::string(f));

@@ -21,6 +21,7 @@ struct TargetNode : Object {
   int64_t load_ports = 2;         ///< full vectors that are loaded from the first cache in a cycle
   int64_t fma_latency = 4;        ///< cycles from one multiply-add of a chain to the next
   double l2_bandwidth = 64;       ///< bytes a cycle from the second cache to the first
+  double l3_bandwidth = 32;       ///< bytes a cycle of one core from the third cache
   double memory_bandwidth = 6.4;  ///< bytes a cycle of one core from memory
   int64_t fork_ns = 4096;         ///< to wake the other threads for a parallel loop and to wait for their end
   bool fma = false;
@@ -42,6 +43,7 @@ struct TargetNode : Object {
         .add("load_ports", &TargetNode::load_ports)
         .add("fma_latency", &TargetNode::fma_latency)
         .add("l2_bandwidth", &TargetNode::l2_bandwidth)
+        .add("l3_bandwidth", &TargetNode::l3_bandwidth)
         .add("memory_bandwidth", &TargetNode::memory_bandwidth)
         .add("fork_ns", &TargetNode::fork_ns)
         .add("fma", &TargetNode::fma)

@@ -28,6 +28,12 @@ constexpr double kGroupShare = 0.5;      ///< of the cache, for the blocks of ti
 constexpr double kSumsShare = 0.25;      ///< of the cache, for the sums of a group of tiles
 constexpr int64_t kLeastGroup = 8;       ///< row tiles
 
+// ---------------------------------------------------------------- groups of rows
+constexpr double kReadAgainShare = 0.5;  ///< of the second cache, for an operand that is read from there again
+constexpr double kRowsOfGroup = 0.25;    ///< of the second cache, beside panels and results that pass by
+constexpr int64_t kLeastGroups = 2;
+constexpr double kGroupedTime = 0.95;  ///< what groups take at most: what hides reads differs by more
+
 // ---------------------------------------------------------------- copies
 constexpr int64_t kPanelReads = 64;         ///< of each element, for a copy in panels
 constexpr double kPanelMatrixShare = 0.25;  ///< of the second cache; a smaller matrix stays there as it lies
@@ -172,6 +178,41 @@ std::optional<SumBlocks> sum_blocks(const Nest& nest, const Tile& tile, int grou
       double(nest.write.buffer->dtype.bytes() * out.vector_tiles * tile.width() * tile.row_count);
   out.row_tiles = row_tiles_of(rows, groups, sums, target);
   return out;
+}
+
+int64_t row_group(const Nest& nest, const Tile& tile, int grouped, double cycles, const Target& target) {
+  if (tile.rows < 0 || tile.rows2 >= 0 || nest.loads.size() != 2 || nest.instances(false) == kUnknown)
+    return 0;
+  // Of one of the products side by side: bytes of the operand along the lanes, and of the other one.
+  double across = 0, beside = 0, products = 1;
+  for (const Access& l : nest.loads) {
+    const bool lanes = l.stride[size_t(tile.vector)] != 0, rows = l.stride[size_t(tile.rows)] != 0;
+    if (lanes == rows || !one_iterator_each(l, grouped)) return 0;
+    double bytes = double(l.element_bits()) / 8 * double(nest.extent[size_t(lanes ? tile.vector : tile.rows)]);
+    for (int k : nest.reduce)
+      if (l.stride[size_t(k)] != 0) bytes *= double(nest.extent[size_t(k)]);
+    (lanes ? across : beside) += bytes;
+  }
+  for (int i : nest.spatial)
+    if (i != tile.vector && i != tile.rows) products *= double(nest.extent[size_t(i)]);
+  const int64_t rows = ceil_div(nest.extent[size_t(tile.rows)], tile.row_count),
+                panels = ceil_div(nest.extent[size_t(tile.vector)], tile.width());
+  const double cache = double(target->l2_bytes);
+  const int64_t most = int64_t(kRowsOfGroup * cache / (beside / double(rows)));
+  const int64_t group = divisor_below(rows, most);
+  if (across == 0 || beside == 0 || group * 2 < most || rows / group < kLeastGroups) return 0;
+  // Reads of an operand that passes by `times` times, in cycles.
+  auto reads = [&](double bytes, int64_t times) {
+    const bool stays = bytes <= kReadAgainShare * cache;
+    const double again = stays ? target->l2_bandwidth : target->l3_bandwidth;
+    return kNotHidden * (bytes / target->l3_bandwidth + bytes * double(times - 1) / again);
+  };
+  const double tiles = cycles / products,
+               plain = rows_innermost(nest, tile, target) ? reads(beside, panels) + reads(across, 1)
+                                                          : reads(across, rows) + reads(beside, 1),
+               in_groups = reads(beside / double(rows / group), panels) * double(rows / group) +
+                           reads(across, rows / group);
+  return tiles + in_groups < (tiles + plain) * kGroupedTime ? group : 0;
 }
 
 int64_t stream_ahead(const Nest& nest, const Access& operand, const Tile& tile, int64_t rows,

@@ -25,6 +25,11 @@ struct SumBlocks {
 std::optional<SumBlocks> sum_blocks(const Nest& nest, const Tile& tile, int grouped, int64_t group,
                                     const Target& target);
 
+/// Tiles of rows that pass by all panels of the operand along the lanes before the next ones do, so that what
+/// they read comes from the second cache then (the MC block of a matrix product); 0: rows are not grouped.
+/// `grouped` as of sum_blocks; `cycles`: of the tiles alone, tile_time over the whole nest.
+int64_t row_group(const Nest& nest, const Tile& tile, int grouped, double cycles, const Target& target);
+
 /// Elements by which hints run ahead of a tile's sum on the operand along the lanes, which the loops walk
 /// once: those of the next tiles beside it are on their way to the cache while rows read these. `rows`: how
 /// often a tile's part is read. 0: it stays in the cache, or is not read often enough to hide what comes.

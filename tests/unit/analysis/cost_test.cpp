@@ -228,6 +228,24 @@ TEST(SumBlocks, FitTheCacheAndDivideTheSum) {
   EXPECT_FALSE(sum_blocks(product(1536, 512, 8191), tile, -1, 1, t)) << "a prime has no blocks";
 }
 
+TEST(RowGroup, StaysInTheSecondCacheWhileAllPanelsPassBy) {
+  // 2048 rows of 2048 bytes and as many columns, on the cycles that AMX takes; both are 4 MB.
+  Target t = machine();
+  t.edit()->l2_bytes = 2 << 20;
+  t.edit()->l3_bandwidth = 8;
+  const Tile tile{.vector = 1, .rows = 0, .lanes = 16, .vectors = 2, .row_count = 32};
+  const Nest nest = product(2048, 2048, 2048, DataType::int_(8));
+  const double cycles = 1e7;
+  EXPECT_EQ(row_group(nest, tile, 2, cycles, t), 8) << "256 rows are a quarter of the cache";
+  EXPECT_EQ(row_group(nest, tile, 2, 1e9, t), 0) << "multiplications take so long that reads do not show";
+  EXPECT_EQ(row_group(product(512, 512, 512, DataType::int_(8)), tile, 2, cycles / 64, t), 0)
+      << "all panels stay there";
+  EXPECT_EQ(row_group(product(128, 8192, 2048, DataType::int_(8)), tile, 2, cycles / 4, t), 0)
+      << "so do all rows";
+  t.edit()->l3_bandwidth = 64;
+  EXPECT_EQ(row_group(nest, tile, 2, 1e8, t), 0) << "the third cache is as fast as the second";
+}
+
 TEST(PaddedRows, BlocksLeaveTasksForTheCores) {
   const Target t = machine(512, 32, 4);
   const PaddedRows rows{.steps = 56, .stride = 1, .window = 3, .row_bytes = 4096, .others = 4};

@@ -88,6 +88,7 @@ TEST(Target, RecordsThatCannotBeAreRefused) {
                            "{\"line_bytes\": 48}",
                            "{\"fma_ports\": 0}",
                            "{\"memory_bandwidth\": 0}",
+                           "{\"l3_bandwidth\": 0}",
                            "{\"l2_bandwidth\": \"fast\"}",
                            "{\"fma\": true}",
                            "{\"fma\": 1}",
