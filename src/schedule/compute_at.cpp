@@ -132,8 +132,14 @@ struct Mover {
     return false;
   }
 
+  /// An interval that would run over the end of the iterator's domain begins earlier, so that it is whole.
+  void move_inwards(Interval& i, const Range& domain) {
+    if (!analyzer.can_prove(le(i.extent, domain->extent))) return;
+    i.lo = analyzer.simplify(min(i.lo, domain->min + domain->extent - i.extent));
+  }
+
   /// The block's new loops and realization.
-  Stmt nest(std::vector<Interval> intervals) {
+  Stmt nest(std::vector<Interval> intervals, bool inwards = false) {
     Array<PrimExpr> values;
     PrimExpr guard = true_();
     std::vector<Ref<For>> loops;
@@ -158,6 +164,7 @@ struct Mover {
       if (!whole && analyzer.can_prove(ge(at_loop.extent, dom_extent))) whole = true;
       if (!whole && v->kind == IterKind::reduce) whole = true;
       if (whole) at_loop = {dom_lo, dom_extent};
+      if (inwards && !whole) move_inwards(at_loop, v->dom);
       PrimExpr value = at_loop.lo;
       if (!is_one(at_loop.extent)) {
         const std::string name =
@@ -230,7 +237,7 @@ bool contains_block(const Stmt& s, const std::vector<std::string>& names) {
 
 }  // namespace
 
-void compute_at(State& s, int32_t id, int32_t loop_id) {
+void compute_at(State& s, int32_t id, int32_t loop_id, bool inwards) {
   Mover m(s, id, loop_id);
   std::vector<Interval> intervals(m.block->iter_vars.size());
   std::vector<std::string> consumers;
@@ -275,7 +282,7 @@ void compute_at(State& s, int32_t id, int32_t loop_id) {
                  fmt::format("'{}' is written by {} after the block reads it", r->buffer->name,
                              s.describe(producer.id)));
     }  // what is written before the block is written before the loop, which lies behind it
-  Stmt made = m.nest(intervals);
+  Stmt made = m.nest(intervals, inwards);
   m.move(made, [&](const Stmt& body) -> Stmt {
     const auto* q = body.as<SeqStmt>();
     if (!q) return seq({made, body});
@@ -433,12 +440,12 @@ static void reverse_compute_at(State& s, int32_t id, int32_t loop_id) {
   m.move(made, [&](const Stmt& body) -> Stmt { return seq({body, made}); });
 }
 
-static void compute_at_location(State& s, int32_t block, const LoopOrLocation& where) {
-  if (const auto* loop = std::get_if<LoopRV>(&where)) return compute_at(s, block, loop->id);
+static void compute_at_location(State& s, int32_t block, const LoopOrLocation& where, bool inwards) {
+  if (const auto* loop = std::get_if<LoopRV>(&where)) return compute_at(s, block, loop->id, inwards);
   const Location& l = s.locations.at(std::get<LocationRV>(where).id);
   switch (l.kind) {
     case Location::Kind::loop:
-      return compute_at(s, block, l.loop);
+      return compute_at(s, block, l.loop, inwards);
     case Location::Kind::inlined:
       return compute_inline(s, block);
     case Location::Kind::here:
@@ -451,8 +458,13 @@ const Define<&Schedule::compute_at, compute_at_location> compute_at_record{
      .does = "a block is moved into a loop of its consumers and computes what one iteration needs",
      .legal = "all consumers lie inside the loop, the block is complete or a reduction with its init and "
               "writes each element at an index made of its iterators, and what it reads is ready there",
-     .parameters = {{"block", "to move"},
-                    {"loop", "around the consumers, or what sample_compute_location chose"}},
+     .parameters =
+         {{"block", "to move"},
+          {"loop", "around the consumers, or what sample_compute_location chose"},
+          {"inwards",
+           "a part that would run over the end of an iterator begins earlier and computes again what "
+           "the one before has, in place of a condition (known sizes)",
+           false}},
      .sample = {samples::matmul, R"(
 c = sch.get_block("C")
 d = sch.get_block("D")

@@ -121,7 +121,9 @@ class Schedule {
   // Where a block is computed
   void compute_inline(BlockRV block) { step<&Schedule::compute_inline>(block); }
   void reverse_compute_inline(BlockRV block) { step<&Schedule::reverse_compute_inline>(block); }
-  void compute_at(BlockRV block, LoopOrLocation loop) { step<&Schedule::compute_at>(block, loop); }
+  void compute_at(BlockRV block, LoopOrLocation loop, bool inwards = false) {
+    step<&Schedule::compute_at>(block, loop, inwards);
+  }
   void reverse_compute_at(BlockRV block, LoopRV loop) { step<&Schedule::reverse_compute_at>(block, loop); }
   void rolling_buffer(BlockRV block, int write_index) { step<&Schedule::rolling_buffer>(block, write_index); }
   // Reductions and padding

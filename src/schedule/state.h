@@ -229,7 +229,7 @@ inline const std::string explicit_read_key = "explicit_read_region",
 inline const std::string storage_align_key = "buffer_dim_align";
 // Primitives that others are made of.
 void compute_inline(State& s, int32_t block);
-void compute_at(State& s, int32_t block, int32_t loop);
+void compute_at(State& s, int32_t block, int32_t loop, bool inwards = false);
 int32_t blockize(State& s, int32_t loop);
 
 }  // namespace tenon::sched

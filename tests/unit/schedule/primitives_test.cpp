@@ -212,6 +212,31 @@ TEST(ComputeAt, ExactlyTheNeededRegion) {
   refused(u, "T0752", "neither complete", [&] { u.compute_at(uc, u.get_loops(u.get_block("D"))[0]); });
 }
 
+TEST(ComputeAt, ALastPartBeginsEarlierInwards) {
+  auto tiled = [](const Program& p, bool inwards) {
+    Schedule s(p.function);
+    const BlockRV c = s.get_block("C"), d = s.get_block("D");
+    s.pad_iteration(d, 0, 8);
+    s.compute_at(c, s.split(s.get_loops(d)[0], {-1, 8})[0], inwards);
+    return std::pair(s, tir::is_const_int(s.realize(c)->predicate, 1));
+  };
+  const Program p = matmul(21, 8, 5);
+  auto [whole, no_condition] = tiled(p, true);
+  EXPECT_TRUE(no_condition) << "rows 13 to 20 are the last tile";
+  EXPECT_EQ(extent(whole, whole.get_loops(whole.get_block("C"))[1]), 8);
+  check(p, whole);
+  EXPECT_FALSE(tiled(p, false).second);
+  // An axis that is shorter than one tile, and one whose length is not known, keep what they have.
+  const Program shorter = matmul(5, 8, 5);
+  check(shorter, tiled(shorter, true).first);
+  tir::VarRef n = tir::var("n");
+  for (int64_t size : {3, 8, 21}) {
+    Program symbolic = matmul(n, PrimExpr(8), PrimExpr(5));
+    symbolic.sizes = {{"n", size}};
+    check(symbolic, tiled(symbolic, true).first);
+  }
+}
+
 TEST(ReverseComputeAt, OnlyFinishedBoxes) {
   Program p = matmul(6, 8, 5);
   Schedule s(p.function);

@@ -378,7 +378,7 @@ inline void act(Schedule& s, Random& r, Counts& counts, int kind = -1, int rare 
     case 10:
       return run("reverse_compute_inline", [&] { s.reverse_compute_inline(b); });
     case 11:
-      return run("compute_at", [&] { s.compute_at(b, any(target)); });
+      return run("compute_at", [&] { s.compute_at(b, any(target), r.below(3) == 0); });
     case 12: {
       if (const auto producers = s.get_producers(b); !producers.empty() && r.below(2))
         target = s.get_loops(producers[size_t(r.below(producers.size()))]);
