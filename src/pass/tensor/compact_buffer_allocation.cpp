@@ -180,6 +180,21 @@ class Compact : public tensor_detail::Rewriter {
     return std::pair{analyzer_.simplify(first + low), high - low + 1};
   }
 
+  /// The largest region of known size along a dimension, where no two of them reach further together: what
+  /// is made begins earlier than what is read at the end of an axis (compute_at, inwards). 0: not known.
+  int64_t one_reach(const std::vector<BufferRegion>& regions, size_t dim) {
+    int64_t most = 0;
+    for (const BufferRegion& r : regions)
+      most = std::max(most, as_int(analyzer_.simplify(r->region[dim]->extent)).value_or(0));
+    if (most == 0) return 0;
+    for (const BufferRegion& x : regions)
+      for (const BufferRegion& y : regions) {
+        const PrimExpr end = y->region[dim]->min + y->region[dim]->extent;
+        if (!analyzer_.can_prove(le(end, x->region[dim]->min + most))) return 0;
+      }
+    return most;
+  }
+
   Buffer compacted(const Buffer& b, const AccessRegions& regions, const ObjectRef& root) {
     if (!b->strides.empty() || b->elem_offset || !b->axis_separators.empty()) return b;
     std::vector<BufferRegion> all;
@@ -205,6 +220,8 @@ class Compact : public tensor_detail::Rewriter {
       if (const auto known = as_int(extent); !known || (*known > 1 && is_zero(min)))
         if (auto box = plain_box(b, i, root); box && box->second < known.value_or(box->second + 1))
           min = box->first, extent = tensor_detail::imm(box->second);
+      if (const int64_t reach = as_int(extent) || shared ? 0 : one_reach(all, i); reach > 0)
+        extent = tensor_detail::imm(reach);
       const ConstBound top = analyzer_.bound(extent);
       if (top.max != ConstBound::pos_inf && top.max >= 0) extent = tensor_detail::imm(top.max);
       const bool smaller =
