@@ -36,24 +36,14 @@ RuleOutcome dot_instruction(Draft& draft, const Site& site) {
     Operands taps = o;
     const RuleOutcome r = join_taps(d, taps);
     return r == RuleOutcome::applied
-               ? finish(d, site, taps, in_matrix_registers(taps.facts, taps.plan, false, d.target))
+               ? finish(d, site, taps, in_matrix_registers(taps.facts, taps.plan, d.target))
                : r;
   };
   const bool matrices = multiplies_matrices(draft.target, o.plan.form.shared, o.plan.form.along);
   if (matrices && attempt(draft, "taps as one row", joined) == RuleOutcome::applied)
     return RuleOutcome::applied;
   if (const RuleOutcome r = lay_out_operands(draft, o); r != RuleOutcome::applied) return r;
-  const DotTile chosen = choose_dot_tile(o.facts, o.plan, draft.target),
-                filled = in_matrix_registers(o.facts, o.plan, true, draft.target);
-  auto with_filled_rows = [&](Draft& d) {
-    Operands rows = o;
-    const RuleOutcome r = fill_rows(d, rows, filled.tile);
-    return r == RuleOutcome::applied ? finish(d, site, rows, choose_dot_tile(rows.facts, rows.plan, d.target))
-                                     : r;
-  };
-  if (fills_rows(o, chosen, filled) &&
-      attempt(draft, "rows that fill matrix registers", with_filled_rows) == RuleOutcome::applied)
-    return RuleOutcome::applied;
+  const DotTile chosen = choose_dot_tile(o.facts, o.plan, draft.target);
   if (chosen.matrix_rows > 0 && attempt(draft, "sums in matrix registers", [&](Draft& d) {
                                   return finish(d, site, o, chosen);
                                 }) == RuleOutcome::applied)

@@ -172,36 +172,6 @@ RuleOutcome join_taps(Draft& draft, Operands& o) {
   return RuleOutcome::applied;
 }
 
-bool fills_rows(const Operands& o, const DotTile& now, const DotTile& filled) {
-  constexpr double kFilledTime = 0.9;  ///< what it takes at most, beside the copy
-  if (!filled.tile || filled.fusion.any() ||
-      o.facts.extent[size_t(filled.tile.rows)] % filled.tile.row_count == 0)
-    return false;
-  const Access& operand = o.facts.loads[o.plan.shared];
-  return (!now.tile || filled.tile.time < now.tile.time * kFilledTime) &&
-         cost::worth_groups(o.facts, operand, o.grouping(operand));
-}
-
-RuleOutcome fill_rows(Draft& draft, Operands& o, const Tile& tile) {
-  const Access operand = o.facts.loads[o.plan.shared];
-  // Rows outside, the sum inside, as operand and copy lie.
-  std::vector<int> dims = copied_iterators(o.facts, operand), order = dims;
-  std::erase(order, o.plan.sum);
-  order.push_back(o.plan.sum);
-  const BlockRV copy = lay_out(draft, o.reduction, o.facts, o.plan, 0);
-  if (copy.id < 0) return RuleOutcome::lost_loop;
-  o.copies.push_back(copy);
-  draft.schedule.transform_block_layout(
-      copy, index_map(int(dims.size()), [&](const Array<VarRef>& x) {
-        Array<PrimExpr> out;
-        for (int i : order) out.push_back(x[size_t(std::ranges::find(dims, i) - dims.begin())]);
-        return out;
-      }));
-  draft.schedule.pad_iteration(copy, int(std::ranges::find(order, tile.rows) - order.begin()),
-                               tile.row_count);
-  return o.read(draft);
-}
-
 RuleOutcome lay_out_operands(Draft& draft, Operands& o) {
   if (const RuleOutcome r = pad_groups(draft, o); r != RuleOutcome::applied) return r;
   const Tile wanted = choose_dot_tile(as_if_copied(o.facts, o.plan), o.plan, draft.target).tile;

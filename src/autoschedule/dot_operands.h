@@ -33,9 +33,6 @@ RuleOutcome lay_out_operands(Draft& draft, Operands& o);
 /// Taps of a window whose few channels lie side by side are one step of a matrix register: three taps of four
 /// bytes are a row of twelve.
 RuleOutcome join_taps(Draft& draft, Operands& o);
-/// Does a copy of the rows with further ones behind them, which fill matrix registers, save time?
-bool fills_rows(const Operands& o, const DotTile& now, const DotTile& filled);
-RuleOutcome fill_rows(Draft& draft, Operands& o, const Tile& tile);
 /// The loops of the copies that still stand for themselves.
 void schedule_copies(Draft& draft, const Operands& o);
 

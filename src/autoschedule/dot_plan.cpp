@@ -150,7 +150,7 @@ Facts as_if_copied(Facts f, const DotPlan& plan) {
   return f;
 }
 
-DotTile in_matrix_registers(Facts f, const DotPlan& plan, bool more_rows, const Target& target) {
+DotTile in_matrix_registers(Facts f, const DotPlan& plan, const Target& target) {
   DotTile best;
   if (plan.form.own) return best;
   limit_lanes(f, plan);
@@ -162,8 +162,8 @@ DotTile in_matrix_registers(Facts f, const DotPlan& plan, bool more_rows, const 
     if (fusion.any() && plan.lanes >= fusion.first && plan.lanes < fusion.first + fusion.count) continue;
     const cost::MatrixOperands operands{fusion.after(plan.lanes), fusion.after(plan.sum), plan.along,
                                         plan.shared, plan.form.group};
-    const cost::MatrixTile m = cost::choose_matrix_tile(fusion.any() ? fused(f, fusion) : f, operands,
-                                                        more_rows && !fusion.any(), target);
+    const cost::MatrixTile m =
+        cost::choose_matrix_tile(fusion.any() ? fused(f, fusion) : f, operands, target);
     if (m && (!best.tile || m.tile.time < best.tile.time * kFusedTime))
       best = {m.tile, fusion, m.height, m.steps};
   }
@@ -183,7 +183,7 @@ DotTile in_vector_registers(const Facts& f, const DotPlan& plan, const Target& t
 
 DotTile choose_dot_tile(const Facts& f, const DotPlan& plan, const Target& target) {
   const DotTile vectors = in_vector_registers(f, plan, target),
-                matrices = in_matrix_registers(f, plan, false, target);
+                matrices = in_matrix_registers(f, plan, target);
   return matrices.tile && (!vectors.tile || matrices.tile.time < vectors.tile.time) ? matrices : vectors;
 }
 

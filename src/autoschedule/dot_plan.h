@@ -29,8 +29,7 @@ struct DotTile {
   int64_t steps = 0;        ///< of the sum, that one instruction takes then
 };
 DotTile in_vector_registers(const Facts& f, const DotPlan& plan, const Target& target);
-/// `more_rows`: as if the operand of the rows had as many as registers take.
-DotTile in_matrix_registers(Facts f, const DotPlan& plan, bool more_rows, const Target& target);
+DotTile in_matrix_registers(Facts f, const DotPlan& plan, const Target& target);
 /// The one that takes less time.
 DotTile choose_dot_tile(const Facts& f, const DotPlan& plan, const Target& target);
 /// The contraction once its operand of the lanes lies in groups.

@@ -1,37 +1,110 @@
 // SPDX-License-Identifier: Apache-2.0
-// The steps of a tile whose sums are in matrix registers: loops over one register are the two innermost ones,
-// and say so (kMatrixLoops).
+// The tile of a contraction whose sums are in matrix registers. The epilogue is what is tiled, and the sums
+// of its rows are computed where it reads them: rows that fill no register at the end of an axis are computed
+// by a whole tile that begins earlier (Halide's ShiftInwards). Loops over one register are the two innermost
+// ones, and say so (kMatrixLoops).
 #include "target/matrix_registers.h"
 
 #include <algorithm>
 
-#include "autoschedule/tile.h"
+#include "autoschedule/tile_loops.h"
 
 namespace tenon::rules {
 
-void zero_registers(Schedule& s, BlockRV reduction, LoopRV loop, size_t outer) {
-  const std::vector<LoopRV> loops = s.get_loops(s.decompose_reduction(reduction, loop));
-  for (size_t i = outer; i + 2 < loops.size(); ++i) s.unroll(loops[i]);
+namespace {
+
+/// The epilogue in tiles, with the loops around them outermost; false: an axis of the result is none of its.
+bool tile_epilogue(Schedule& s, const TilePlan& p, const Target& target, TileLoops& l) {
+  const std::vector<LoopRV> loops = s.get_loops(p.epilogue);
+  std::vector<LoopRV> inner = loops;
+  l.axis.assign(p.nest.extent.size(), LoopRV{-1});
+  for (int i : p.nest.spatial) {
+    const int e = p.epilogue_iterator(i);
+    if (e < 0 && p.nest.extent[size_t(i)] != 1) return false;
+    if (e < 0) continue;
+    LoopRV& axis = l.axis[size_t(i)] = loops[size_t(e)];
+    std::erase(inner, axis);
+    if (p.tile.size(i) == 1) continue;
+    const std::vector<LoopRV> split = s.split(axis, {-1, p.tile.size(i)});
+    axis = split[0];
+    inner.push_back(split[1]);
+  }
+  order_tiles(s, p, target, l);
+  std::vector<LoopRV> order = l.outer;
+  order.insert(order.end(), inner.begin(), inner.end());
+  s.reorder(order);
+  return true;
+}
+
+/// The loops of the reduction inside of one tile; false: one is not there.
+bool order_sum(Schedule& s, const TilePlan& p, TileLoops& l) {
+  const std::vector<LoopRV> loops = s.get_loops(p.reduction);
+  auto find = [&](int i) {
+    const int at = i < 0 ? -1 : loop_of(s, p.reduction, i, loops, l.outer.size());
+    return at < 0 ? LoopRV{-1} : loops[size_t(at)];
+  };
+  const LoopRV lanes = find(p.tile.vector), rows = find(p.tile.rows), rows2 = find(p.tile.rows2),
+               grouped = find(p.grouped);
+  for (int i : sum_order(p))
+    if (const LoopRV loop = find(i); loop.id >= 0) l.steps.push_back(loop);
+  if (lanes.id < 0 || rows.id < 0 || grouped.id < 0) return false;
+  const std::vector<LoopRV> steps = s.split(grouped, {-1, p.group});
+  std::ranges::replace(l.steps, grouped, steps[0]);
+  l.group = steps[1];
+  const std::vector<LoopRV> across = s.split(lanes, {-1, p.tile.lanes}),
+                            down = s.split(rows, {-1, p.matrix_rows});
+  if (rows2.id >= 0) l.tile.push_back(rows2);
+  l.tile.insert(l.tile.end(), {down[0], across[0], down[1], across[1]});
+  std::vector<LoopRV> order = l.steps;
+  order.insert(order.end(), l.tile.begin(), l.tile.end());
+  order.push_back(l.group);
+  s.reorder(order);
+  return true;
+}
+
+/// All registers of a tile are straight code.
+void unroll_registers(Schedule& s, const std::vector<LoopRV>& loops) {
+  for (size_t i = 0; i + 2 < loops.size(); ++i) s.unroll(loops[i]);
   s.annotate(loops[loops.size() - 2], kMatrixLoops, Any(true));
 }
 
-void copy_registers(Schedule& s, const TilePlan& p, size_t outer) {
-  const BlockRV copy = p.registers;
+/// Sums leave the matrix registers by a copy, a register at a time; false: it does not follow their axes.
+bool copy_registers(Schedule& s, const TilePlan& p, size_t outer) {
   auto cut = [&](int iterator, int64_t inner) {
-    const std::vector<LoopRV> loops = s.get_loops(copy);
-    const int at = loop_of(s, copy, iterator, loops, outer);
-    CHECK(at >= 0, "a copy of sums does not follow their axes");
-    return s.split(loops[size_t(at)], {-1, inner})[1];
+    const std::vector<LoopRV> loops = s.get_loops(p.registers);
+    const int at = loop_of(s, p.registers, iterator, loops, outer);
+    return at < 0 ? LoopRV{-1} : s.split(loops[size_t(at)], {-1, inner})[1];
   };
-  const LoopRV rows = cut(p.result_iterator(p.tile.rows), p.matrix_rows);
-  const LoopRV lanes = cut(p.result_iterator(p.tile.vector), p.tile.lanes);
-  std::vector<LoopRV> order = s.get_loops(copy);
+  const LoopRV rows = cut(p.result_iterator(p.tile.rows), p.matrix_rows),
+               lanes = cut(p.result_iterator(p.tile.vector), p.tile.lanes);
+  if (rows.id < 0 || lanes.id < 0) return false;
+  std::vector<LoopRV> order = s.get_loops(p.registers);
   order.erase(order.begin(), order.begin() + std::ptrdiff_t(outer));
-  std::erase_if(order, [&](LoopRV l) { return l.id == rows.id || l.id == lanes.id; });
-  for (LoopRV l : order) s.unroll(l);
+  std::erase(order, rows), std::erase(order, lanes);
   order.push_back(rows), order.push_back(lanes);
   s.reorder(order);
-  s.annotate(rows, kMatrixLoops, Any(true));
+  unroll_registers(s, order);
+  return true;
+}
+
+}  // namespace
+
+RuleOutcome tile_in_matrices(Draft& draft, const TilePlan& p) {
+  Schedule& s = draft.schedule;
+  TileLoops l;
+  if (!tile_epilogue(s, p, draft.target, l)) return RuleOutcome::lost_loop;
+  const LoopRV tile = l.outer.back();
+  const size_t outer = l.outer.size();
+  s.compute_at(p.registers, tile, true);
+  s.compute_at(p.reduction, tile);
+  if (!order_sum(s, p, l) || !copy_registers(s, p, outer)) return RuleOutcome::lost_loop;
+  finish_epilogue(draft, p.epilogue, p.epilogue_iterator(p.tile.vector), outer, p.tile.lanes, p.contiguous);
+  std::vector<LoopRV> zeros = s.get_loops(s.decompose_reduction(p.reduction, l.steps[0]));
+  zeros.erase(zeros.begin(), zeros.begin() + std::ptrdiff_t(outer));
+  unroll_registers(s, zeros);
+  unroll_registers(s, l.tile);
+  place_copies(draft, p, l, fuse_tasks(s, p, draft.target, l));
+  return RuleOutcome::applied;
 }
 
 }  // namespace tenon::rules

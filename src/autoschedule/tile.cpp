@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // The recipe of a register tile: accumulators live in registers while the reduction runs, the epilogue takes
 // them from there.
-#include "autoschedule/tile.h"
+#include "autoschedule/tile_loops.h"
 
 #include <algorithm>
 
@@ -158,7 +158,8 @@ void fuse_axes(Schedule& s, const TilePlan& p) {
   if (p.registers.id >= 0) s.fuse_iterators(p.registers, p.result_iterator(p.fusion.first), p.fusion.count);
 }
 
-/// Axes run to whole tiles; rows beyond the end repeat the last one, lanes are masked.
+/// Axes run to whole tiles; rows beyond the end repeat the last one, lanes are masked. (Of matrix registers
+/// the last rows are a whole tile that begins earlier.)
 void pad_axes(Schedule& s, const TilePlan& p) {
   auto pad = [&](int i, int64_t step, bool clamp) {
     if (i < 0 || (!p.nest.symbolic(i) && p.nest.extent[size_t(i)] % step == 0)) return;
@@ -168,22 +169,10 @@ void pad_axes(Schedule& s, const TilePlan& p) {
   };
   pad(p.tile.vector, p.tile.width(), false);
   pad(p.tile.rows2, p.tile.row2_count, true);
+  if (p.matrix_rows > 0)
+    return s.pad_iteration(p.epilogue, p.epilogue_iterator(p.tile.rows), p.tile.row_count);
   pad(p.tile.rows, p.tile.row_count * (p.blocks ? p.blocks->row_tiles : 1), true);
 }
-
-/// The loops of a tiled reduction.
-struct TileLoops {
-  std::vector<LoopRV> axis;  ///< of each iterator: over its tiles, or its only one
-  std::vector<LoopRV>
-      tile;  ///< inside a tile: rows, rows2, vectors, lanes; rows of a matrix register before the lanes
-  LoopRV group{-1};  ///< innermost: the steps that an intrinsic takes at once
-  std::vector<LoopRV> outer, steps;
-  std::vector<int> sum;        ///< the iterator of each of the steps
-  std::vector<int> last_rows;  ///< iterators of rows whose tiles are the innermost loops
-  int64_t row_group = 0;       ///< tiles of rows that pass by all panels before the next ones; 0: all of them
-  std::vector<LoopRV> around;  ///< the outer ones of whose iterations each makes the copies that it reads
-  bool walks_last(int i) const { return std::find(last_rows.begin(), last_rows.end(), i) != last_rows.end(); }
-};
 
 TileLoops split_axes(Schedule& s, const TilePlan& p) {
   TileLoops l{.axis = s.get_loops(p.reduction)};
@@ -195,98 +184,10 @@ TileLoops split_axes(Schedule& s, const TilePlan& p) {
     l.tile.insert(l.tile.end(), made.begin() + 1, made.end());
   };
   split(p.tile.vector, {p.tile.vectors, p.tile.lanes});
-  if (p.matrix_rows > 0) {
-    split(p.tile.rows, {p.tile.row_count / p.matrix_rows, p.matrix_rows});
-    const LoopRV height = l.tile.back();
-    l.tile.pop_back();
-    l.tile.insert(l.tile.begin() + 1, height);
-  } else {
-    split(p.tile.rows, {p.tile.row_count});
-  }
+  split(p.tile.rows, {p.tile.row_count});
   split(p.tile.rows2, {p.tile.row2_count});
-  const auto innermost = l.tile.begin() + (p.matrix_rows > 0 ? 3 : 2);
-  std::rotate(l.tile.begin(), innermost, l.tile.end());  // vectors and lanes innermost
+  std::rotate(l.tile.begin(), l.tile.begin() + 2, l.tile.end());  // vectors and lanes innermost
   return l;
-}
-
-/// Planes and blocks of padded rows are the outermost loops; each block is padded just before it is read.
-void order_padded_rows(Schedule& s, const PadRows& pad, TileLoops& l) {
-  for (int i : pad.planes) l.around.push_back(l.axis[size_t(i)]);
-  LoopRV rows = l.axis[size_t(pad.window)];
-  if (pad.rows != kUnknown && as_int(s.get(rows)->extent) != pad.rows) {
-    const std::vector<LoopRV> split = s.split(rows, {-1, pad.rows});
-    l.around.push_back(split[0]);
-    rows = split[1];
-  }
-  l.outer = l.around;
-  l.outer.push_back(rows);
-}
-
-/// Elements from one step of an iterator (`count` values of it) to the next; null when indices do not say.
-std::optional<int64_t> distance(const Facts& f, const Access& a, int iterator, int64_t count) {
-  auto position = [&](int64_t value) {
-    VarMap at;
-    for (size_t i = 0; i < f.block->iter_vars.size(); ++i)
-      at[f.block->iter_vars[i]->var.get()] = PrimExpr(int(i) == iterator ? value : 0);
-    std::optional<int64_t> out = 0;
-    for (size_t d = 0; d < a.indices.size() && out; ++d) {
-      const auto index = as_int(simplify(substitute(a.indices[d], at))), size = as_int(a.buffer->shape[d]);
-      out = index && size ? std::optional(*out * *size + *index) : std::nullopt;
-    }
-    return out;
-  };
-  const auto from = position(0), to = position(count);
-  return from && to ? std::optional(*to - *from) : std::nullopt;
-}
-
-/// The sum walks the operand along the lanes as it lies, which is then one stream: it is read once for each
-/// tile, while what the rows share stays in the first cache.
-std::vector<int> sum_order(const TilePlan& p) {
-  const int lanes = p.fusion.before(p.tile.vector);
-  std::vector<const Access*> along;
-  for (const Access& l : p.facts.loads)
-    if (l.stride[size_t(lanes)] != 0) along.push_back(&l);
-  if (along.size() != 1 || p.facts.loads.size() != 2) return p.nest.reduce;
-  std::vector<std::pair<int64_t, int>> steps;  // longest first
-  for (int i : p.nest.reduce) {
-    const auto d = distance(p.facts, *along[0], p.fusion.before(i), i == p.grouped ? p.group : 1);
-    if (!d) return p.nest.reduce;
-    steps.emplace_back(-*d, i);  // sorts the longest step outermost
-  }
-  std::ranges::stable_sort(steps, {}, &std::pair<int64_t, int>::first);
-  std::vector<int> out;
-  for (const auto& [distance, i] : steps) out.push_back(i);
-  return out;
-}
-
-/// Cycles of all tiles, by the model.
-double tile_cycles(const TilePlan& p) {
-  const int64_t bytes = p.nest.loads[0].element_bits() / 8;
-  const int64_t group = p.matrix_rows > 0 ? kMatrixGroupBytes / std::max<int64_t>(1, bytes) : p.group;
-  return p.tile.time * double(p.nest.instances(false)) / double(group);
-}
-
-/// Tiles in the order that keeps a panel in the cache, or a group of rows.
-void order_tiles(Schedule& s, const TilePlan& p, const Target& target, TileLoops& l) {
-  if (p.pad) order_padded_rows(s, *p.pad, l);
-  const int m = p.tile.rows;
-  auto placed = [&](int i) { return p.pad && p.pad->moves(i); };
-  if (!p.pad && p.panels.id < 0)
-    l.row_group = cost::row_group(p.nest, p.tile, p.grouped, tile_cycles(p), target);
-  if (l.row_group > 0) {
-    for (int i : p.nest.spatial)
-      if (i != m && i != p.tile.vector) l.outer.push_back(l.axis[size_t(i)]);
-    const std::vector<LoopRV> rows = s.split(l.axis[size_t(m)], {-1, l.row_group});
-    l.outer.insert(l.outer.end(), {rows[0], l.axis[size_t(p.tile.vector)], rows[1]});
-    l.last_rows = {m};
-    return;
-  }
-  if (m >= 0 && (p.panels.id >= 0 || cost::rows_innermost(p.nest, p.tile, target)))
-    l.last_rows = cost::innermost_rows(p.nest, p.tile);
-  std::erase_if(l.last_rows, placed);
-  for (int i : p.nest.spatial)
-    if (!l.walks_last(i) && !placed(i)) l.outer.push_back(l.axis[size_t(i)]);
-  for (int i : l.last_rows) l.outer.push_back(l.axis[size_t(i)]);
 }
 
 /// Tiles outside, then the sum, the tile inside.
@@ -312,10 +213,6 @@ void order_loops(Schedule& s, const TilePlan& p, const Target& target, TileLoops
 /// The tile is straight code: lanes or an intrinsic, all accumulators, and the last axes of the sum while
 /// they are short, as those of a window are.
 void unroll_tile(Schedule& s, const TilePlan& p, const Target& target, const TileLoops& l) {
-  if (p.matrix_rows > 0) {
-    for (size_t i = 0; i + 2 < l.tile.size(); ++i) s.unroll(l.tile[i]);
-    return s.annotate(l.tile[l.tile.size() - 2], kMatrixLoops, Any(true));
-  }
   if (l.group.id >= 0)
     s.tensorize(l.tile.back(), p.intrin);
   else
@@ -330,17 +227,6 @@ void unroll_tile(Schedule& s, const TilePlan& p, const Target& target, const Til
     copies *= extent;
     if (extent > 1) s.unroll(l.steps[i]);
   }
-}
-
-/// The loops around tiles, or around copies that tiles share, are one, parallel where that pays.
-LoopRV fuse_tasks(Schedule& s, const TilePlan& p, const Target& target, const TileLoops& l) {
-  const int64_t work = p.nest.instances(false);
-  std::vector<LoopRV> tasks = l.around.empty() ? l.outer : l.around;
-  // Digits of symbolic sizes are divisions: the last loop stays by itself, and one task is a row of tiles.
-  if (l.around.empty() && tasks.size() > 2 && work == kUnknown) tasks.pop_back();
-  const LoopRV all = s.fuse(tasks);
-  if (work == kUnknown || cost::worth_parallel(double(work) * p.nest.cost, target)) s.parallel(all);
-  return all;
 }
 
 /// Weights that the loops walk once are prefetched ahead of the sum (annotation "stream_NAME", which
@@ -371,44 +257,23 @@ void prefetch_weights(Schedule& s, const TilePlan& p, const Target& target, cons
     s.annotate(step, "stream_" + weights->buffer->name, Any(ahead));
 }
 
-/// Padded rows and panels are made just before the tiles that read them.
-void place_copies(Draft& draft, const TilePlan& p, const TileLoops& l, LoopRV tasks) {
-  std::vector<BlockRV> copies;
-  if (p.pad && !l.around.empty()) copies.push_back(p.pad->pad);
-  if (p.panels.id >= 0) copies.push_back(p.panels);
-  for (BlockRV copy : copies) {
-    draft.schedule.compute_at(copy, tasks);
-    vectorize_inner(draft, copy, 1);
-  }
-  // A padding that is placed nowhere is a program of its own, which another rule schedules.
-  if (p.pad && !l.around.empty()) draft.set_scheduled(p.pad->pad);
-}
-
 RuleOutcome tile_recipe(Draft& draft, TilePlan plan) {
   Schedule& s = draft.schedule;
   take_result(s, plan);
   fuse_axes(s, plan);
   pad_axes(s, plan);
   if (plan.blocks) return tile_in_blocks(draft, plan);
+  if (plan.matrix_rows > 0) return tile_in_matrices(draft, plan);
   TileLoops loops = split_axes(s, plan);
   order_loops(s, plan, draft.target, loops);
-  if (plan.registers.id >= 0) {
-    s.reverse_compute_at(plan.registers, loops.outer.back());
-    copy_registers(s, plan, loops.outer.size());
-  }
   s.reverse_compute_at(plan.epilogue, loops.outer.back());
   finish_epilogue(draft, plan.epilogue, plan.epilogue_iterator(plan.tile.vector), loops.outer.size(),
                   plan.tile.lanes, plan.contiguous);
-  // Before the whole sum.
-  if (plan.matrix_rows > 0)
-    zero_registers(s, plan.reduction, loops.steps[0], loops.outer.size());
-  else
-    zero_accumulators(s, plan.reduction, loops.steps[0], loops.outer.size());
+  zero_accumulators(s, plan.reduction, loops.steps[0], loops.outer.size());  // before the whole sum
   unroll_tile(s, plan, draft.target, loops);
   const LoopRV tasks = fuse_tasks(s, plan, draft.target, loops);
   place_copies(draft, plan, loops, tasks);
-  if (!plan.pad && plan.panels.id < 0 && plan.matrix_rows == 0)
-    prefetch_weights(s, plan, draft.target, loops);
+  if (!plan.pad && plan.panels.id < 0) prefetch_weights(s, plan, draft.target, loops);
   return RuleOutcome::applied;
 }
 

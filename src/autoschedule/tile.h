@@ -69,10 +69,8 @@ RuleOutcome make_tile(Draft& draft, const TileRequest& request);
 /// The steps of a tile whose sum is taken up block by block, from split to parallel; the axes are padded.
 RuleOutcome tile_in_blocks(Draft& draft, const TilePlan& plan);
 
-/// The first values of sums in matrix registers, before `loop`.
-void zero_registers(Schedule& s, BlockRV reduction, LoopRV loop, size_t outer);
-/// Sums leave the matrix registers by a copy, a register at a time, which the epilogue reads.
-void copy_registers(Schedule& s, const TilePlan& plan, size_t outer);
+/// The same of a tile whose sums are in matrix registers: the last rows are a whole tile that begins earlier.
+RuleOutcome tile_in_matrices(Draft& draft, const TilePlan& plan);
 
 // Steps that recipes share.
 

@@ -29,7 +29,7 @@ constexpr double kSumsShare = 0.25;      ///< of the cache, for the sums of a gr
 constexpr int64_t kLeastGroup = 8;       ///< row tiles
 
 // ---------------------------------------------------------------- groups of rows
-constexpr double kReadAgainShare = 0.5;  ///< of the second cache, for an operand that is read from there again
+constexpr double kReadAgainShare = 0.5;  ///< of the second cache; a smaller operand is read again from there
 constexpr double kRowsOfGroup = 0.25;    ///< of the second cache, beside panels and results that pass by
 constexpr int64_t kLeastGroups = 2;
 constexpr double kGroupedTime = 0.95;  ///< what groups take at most: what hides reads differs by more
@@ -188,7 +188,8 @@ int64_t row_group(const Nest& nest, const Tile& tile, int grouped, double cycles
   for (const Access& l : nest.loads) {
     const bool lanes = l.stride[size_t(tile.vector)] != 0, rows = l.stride[size_t(tile.rows)] != 0;
     if (lanes == rows || !one_iterator_each(l, grouped)) return 0;
-    double bytes = double(l.element_bits()) / 8 * double(nest.extent[size_t(lanes ? tile.vector : tile.rows)]);
+    double bytes =
+        double(l.element_bits()) / 8 * double(nest.extent[size_t(lanes ? tile.vector : tile.rows)]);
     for (int k : nest.reduce)
       if (l.stride[size_t(k)] != 0) bytes *= double(nest.extent[size_t(k)]);
     (lanes ? across : beside) += bytes;

@@ -29,15 +29,6 @@ bool rows_along(const Nest& n, const MatrixOperands& o, int i) {
          n.write.stride[size_t(i)] >= n.write.stride[size_t(o.lanes)];
 }
 
-/// Rows that the shared operand has along the iterator: those of its dimension where that is one of its own.
-int64_t rows_there(const Nest& n, const MatrixOperands& o, int i) {
-  const Access& shared = n.loads[o.shared];
-  for (size_t d = 0; d < shared.index.size(); ++d)
-    if (shared.index[d].plain && shared.index[d].iterators == std::vector<int>{i})
-      return std::max(n.extent[size_t(i)], tir::as_int(shared.buffer->shape[d]).value_or(0));
-  return n.extent[size_t(i)];
-}
-
 /// Cycles for one group of products that counts.
 double matrix_time(const Nest& n, const MatrixOperands& o, const MatrixTile& m, const Target& target) {
   const Tile& t = m.tile;
@@ -60,8 +51,7 @@ double matrix_time(const Nest& n, const MatrixOperands& o, const MatrixTile& m, 
 
 }  // namespace
 
-MatrixTile choose_matrix_tile(const Nest& nest, const MatrixOperands& o, bool more_rows,
-                              const Target& target) {
+MatrixTile choose_matrix_tile(const Nest& nest, const MatrixOperands& o, const Target& target) {
   const Access &along = nest.loads[o.along], &shared = nest.loads[o.shared];
   MatrixTile best;
   if (!multiplies_matrices(target, shared.buffer->dtype, along.buffer->dtype)) return best;
@@ -84,11 +74,10 @@ MatrixTile choose_matrix_tile(const Nest& nest, const MatrixOperands& o, bool mo
   };
   for (int i : nest.spatial) {
     if (!rows_along(nest, o, i)) continue;
-    const int64_t extent = nest.extent[size_t(i)], there = rows_there(nest, o, i);
+    const int64_t extent = nest.extent[size_t(i)];
     for (int64_t height = std::min(kMatrixRows, extent); height >= kLeastHeight; --height) {
-      for (int64_t down = 1; down <= kMatrixSums; ++down) {
+      for (int64_t down = 1; down <= kMatrixSums && height * down <= extent; ++down) {
         const int64_t rows = height * down;
-        if (extent % rows != 0 && !more_rows && ceil_div(extent, rows) * rows > there) continue;
         MatrixTile m{{.vector = o.lanes, .rows = i, .lanes = kMatrixLanes, .row_count = rows}, height, steps};
         consider(m);
         for (int j : nest.spatial) {

@@ -21,10 +21,8 @@ struct MatrixTile {
   explicit operator bool() const { return height > 0; }
 };
 
-/// The tile that takes the least time; none where rows or steps of the sum fill no registers. The last rows
-/// of a tile may be ones that the operand has beyond the iterator; `more_rows`: as if it had as many as it
-/// takes.
-MatrixTile choose_matrix_tile(const Nest& nest, const MatrixOperands& operands, bool more_rows,
-                              const Target& target);
+/// The tile that takes the least time; none where rows or steps of the sum fill no registers. The last tile
+/// of an axis begins earlier where it would run over the end.
+MatrixTile choose_matrix_tile(const Nest& nest, const MatrixOperands& operands, const Target& target);
 
 }  // namespace tenon::cost

@@ -329,20 +329,20 @@ Nest bytes_in_panels(int64_t m, int64_t n, int64_t k) {
 
 TEST(MatrixTiles, FillRegistersWhereTheyCan) {
   const MatrixOperands o{1, 2, 1, 0, 4};
-  const MatrixTile square = choose_matrix_tile(bytes_in_panels(256, 256, 512), o, false, matrices());
+  const MatrixTile square = choose_matrix_tile(bytes_in_panels(256, 256, 512), o, matrices());
   ASSERT_TRUE(square);
   EXPECT_EQ(square.height, 16);
   EXPECT_EQ(square.steps, 64);
   EXPECT_EQ(square.tile.row_count, 32) << "two registers of each operand serve four of sums";
   EXPECT_EQ(square.tile.width(), 32);
-  EXPECT_EQ(choose_matrix_tile(bytes_in_panels(49, 256, 512), o, false, matrices()).height, 7);
-  EXPECT_FALSE(choose_matrix_tile(bytes_in_panels(53, 256, 512), o, false, matrices()))
-      << "no number of rows divides them";
-  const MatrixTile more = choose_matrix_tile(bytes_in_panels(53, 256, 512), o, true, matrices());
-  ASSERT_TRUE(more);
-  EXPECT_GE(more.tile.row_count, 14) << "as if there were as many as it takes";
-  EXPECT_EQ(choose_matrix_tile(bytes_in_panels(256, 256, 48), o, false, matrices()).steps, 48);
-  EXPECT_FALSE(choose_matrix_tile(bytes_in_panels(256, 256, 512), o, false, machine(512)));
+  EXPECT_EQ(choose_matrix_tile(bytes_in_panels(49, 256, 512), o, matrices()).height, 13)
+      << "13 cycles for 13 rows, where 7 rows take 9";
+  const MatrixTile prime = choose_matrix_tile(bytes_in_panels(53, 256, 512), o, matrices());
+  ASSERT_TRUE(prime);
+  EXPECT_EQ(ceil_div(53, prime.tile.row_count) * prime.tile.row_count, 56) << "three rows are computed twice";
+  EXPECT_FALSE(choose_matrix_tile(bytes_in_panels(3, 256, 512), o, matrices())) << "too few for a register";
+  EXPECT_EQ(choose_matrix_tile(bytes_in_panels(256, 256, 48), o, matrices()).steps, 48);
+  EXPECT_FALSE(choose_matrix_tile(bytes_in_panels(256, 256, 512), o, machine(512)));
 }
 
 TEST(Worth, Packing) {

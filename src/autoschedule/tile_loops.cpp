@@ -1,0 +1,117 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "autoschedule/tile_loops.h"
+
+#include <algorithm>
+
+#include "target/matrix_registers.h"
+
+namespace tenon::rules {
+
+using namespace tir;
+
+namespace {
+
+/// Planes and blocks of padded rows are the outermost loops; each block is padded just before it is read.
+void order_padded_rows(Schedule& s, const PadRows& pad, TileLoops& l) {
+  for (int i : pad.planes) l.around.push_back(l.axis[size_t(i)]);
+  LoopRV rows = l.axis[size_t(pad.window)];
+  if (pad.rows != kUnknown && as_int(s.get(rows)->extent) != pad.rows) {
+    const std::vector<LoopRV> split = s.split(rows, {-1, pad.rows});
+    l.around.push_back(split[0]);
+    rows = split[1];
+  }
+  l.outer = l.around;
+  l.outer.push_back(rows);
+}
+
+/// Elements from one step of an iterator (`count` values of it) to the next; null when indices do not say.
+std::optional<int64_t> distance(const Facts& f, const Access& a, int iterator, int64_t count) {
+  auto position = [&](int64_t value) {
+    VarMap at;
+    for (size_t i = 0; i < f.block->iter_vars.size(); ++i)
+      at[f.block->iter_vars[i]->var.get()] = PrimExpr(int(i) == iterator ? value : 0);
+    std::optional<int64_t> out = 0;
+    for (size_t d = 0; d < a.indices.size() && out; ++d) {
+      const auto index = as_int(simplify(substitute(a.indices[d], at))), size = as_int(a.buffer->shape[d]);
+      out = index && size ? std::optional(*out * *size + *index) : std::nullopt;
+    }
+    return out;
+  };
+  const auto from = position(0), to = position(count);
+  return from && to ? std::optional(*to - *from) : std::nullopt;
+}
+
+/// Cycles of all tiles, by the model.
+double tile_cycles(const TilePlan& p) {
+  const int64_t bytes = p.nest.loads[0].element_bits() / 8;
+  const int64_t group = p.matrix_rows > 0 ? kMatrixGroupBytes / std::max<int64_t>(1, bytes) : p.group;
+  return p.tile.time * double(p.nest.instances(false)) / double(group);
+}
+
+}  // namespace
+
+std::vector<int> sum_order(const TilePlan& p) {
+  const int lanes = p.fusion.before(p.tile.vector);
+  std::vector<const Access*> along;
+  for (const Access& l : p.facts.loads)
+    if (l.stride[size_t(lanes)] != 0) along.push_back(&l);
+  if (along.size() != 1 || p.facts.loads.size() != 2) return p.nest.reduce;
+  std::vector<std::pair<int64_t, int>> steps;  // longest first
+  for (int i : p.nest.reduce) {
+    const auto d = distance(p.facts, *along[0], p.fusion.before(i), i == p.grouped ? p.group : 1);
+    if (!d) return p.nest.reduce;
+    steps.emplace_back(-*d, i);  // sorts the longest step outermost
+  }
+  std::ranges::stable_sort(steps, {}, &std::pair<int64_t, int>::first);
+  std::vector<int> out;
+  for (const auto& [distance, i] : steps) out.push_back(i);
+  return out;
+}
+
+void order_tiles(Schedule& s, const TilePlan& p, const Target& target, TileLoops& l) {
+  if (p.pad) order_padded_rows(s, *p.pad, l);
+  const int m = p.tile.rows;
+  auto placed = [&](int i) { return p.pad && p.pad->moves(i); };
+  if (!p.pad && p.panels.id < 0)
+    l.row_group = cost::row_group(p.nest, p.tile, p.grouped, tile_cycles(p), target);
+  if (l.row_group > 0) {
+    for (int i : p.nest.spatial)
+      if (i != m && i != p.tile.vector) l.outer.push_back(l.axis[size_t(i)]);
+    const std::vector<LoopRV> rows = s.split(l.axis[size_t(m)], {-1, l.row_group});
+    l.outer.insert(l.outer.end(), {rows[0], l.axis[size_t(p.tile.vector)], rows[1]});
+    l.last_rows = {m};
+    return;
+  }
+  if (m >= 0 && (p.panels.id >= 0 || cost::rows_innermost(p.nest, p.tile, target)))
+    l.last_rows = cost::innermost_rows(p.nest, p.tile);
+  std::erase_if(l.last_rows, placed);
+  for (int i : p.nest.spatial)
+    if (!l.walks_last(i) && !placed(i)) l.outer.push_back(l.axis[size_t(i)]);
+  for (int i : l.last_rows) l.outer.push_back(l.axis[size_t(i)]);
+  for (std::vector<LoopRV>* list : {&l.outer, &l.around})
+    std::erase_if(*list, [](LoopRV loop) { return loop.id < 0; });
+}
+
+LoopRV fuse_tasks(Schedule& s, const TilePlan& p, const Target& target, const TileLoops& l) {
+  const int64_t work = p.nest.instances(false);
+  std::vector<LoopRV> tasks = l.around.empty() ? l.outer : l.around;
+  // Digits of symbolic sizes are divisions: the last loop stays by itself, and one task is a row of tiles.
+  if (l.around.empty() && tasks.size() > 2 && work == kUnknown) tasks.pop_back();
+  const LoopRV all = s.fuse(tasks);
+  if (work == kUnknown || cost::worth_parallel(double(work) * p.nest.cost, target)) s.parallel(all);
+  return all;
+}
+
+void place_copies(Draft& draft, const TilePlan& p, const TileLoops& l, LoopRV tasks) {
+  std::vector<BlockRV> copies;
+  if (p.pad && !l.around.empty()) copies.push_back(p.pad->pad);
+  if (p.panels.id >= 0) copies.push_back(p.panels);
+  for (BlockRV copy : copies) {
+    draft.schedule.compute_at(copy, tasks);
+    vectorize_inner(draft, copy, 1);
+  }
+  // A padding that is placed nowhere is a program of its own, which another rule schedules.
+  if (p.pad && !l.around.empty()) draft.set_scheduled(p.pad->pad);
+}
+
+}  // namespace tenon::rules
