@@ -89,6 +89,48 @@ bool copy_registers(Schedule& s, const TilePlan& p, size_t outer) {
 
 }  // namespace
 
+BlockRV copy_rows(Draft& draft, const TilePlan& p) {
+  Schedule& s = draft.schedule;
+  const Facts& f = p.facts;
+  const Access* rows = nullptr;
+  for (const Access& l : f.loads)
+    if (l.stride[size_t(p.fusion.before(p.tile.vector))] == 0) rows = &l;
+  if (!rows) return {-1};
+  auto reads = [&](int i) {
+    return std::ranges::any_of(rows->index, [&](const cost::Index& x) {
+      return std::ranges::find(x.iterators, i) != x.iterators.end();
+    });
+  };
+  // Its iterators as reindex has them, those of the sum first; and as the copy lies, the groups last.
+  const int grouped = p.fusion.before(p.grouped);
+  std::vector<int> dims, order;
+  for (const std::vector<int>* list : {&f.reduce, &f.spatial})
+    std::ranges::copy_if(*list, std::back_inserter(dims), reads);
+  std::ranges::copy_if(f.spatial, std::back_inserter(order), reads);
+  std::ranges::copy_if(f.reduce, std::back_inserter(order), [&](int i) { return i != grouped && reads(i); });
+  order.push_back(grouped);
+  auto at = [](const std::vector<int>& list, int i) {
+    return int(std::ranges::find(list, i) - list.begin());
+  };
+  const BlockRV copy = copy_operand(draft, p.reduction, *rows);
+  if (copy.id < 0) return copy;
+  const auto lies = index_map(int(dims.size()), [&](const Array<tir::VarRef>& x) {
+    Array<PrimExpr> out;
+    for (int i : order) out.push_back(x[size_t(at(dims, i))]);
+    return out;
+  });
+  s.transform_layout(copy, 0, BufferIndexType::write, lies);
+  s.transform_block_layout(copy, lies);
+  if (p.fusion.any()) {
+    s.fuse_iterators(copy, at(order, p.fusion.first), p.fusion.count);
+    order.erase(order.begin() + at(order, p.fusion.first) + 1,
+                order.begin() + at(order, p.fusion.first) + p.fusion.count);
+  }
+  for (int& i : order) i = p.fusion.after(i);
+  s.pad_iteration(copy, at(order, p.tile.rows), p.tile.row_count);
+  return copy;
+}
+
 RuleOutcome tile_in_matrices(Draft& draft, const TilePlan& p) {
   Schedule& s = draft.schedule;
   TileLoops l;
@@ -104,6 +146,7 @@ RuleOutcome tile_in_matrices(Draft& draft, const TilePlan& p) {
   unroll_registers(s, zeros);
   unroll_registers(s, l.tile);
   place_copies(draft, p, l, fuse_tasks(s, p, draft.target, l));
+  if (p.row_copy.id >= 0) schedule_copy(draft, p.row_copy);
   return RuleOutcome::applied;
 }
 

@@ -159,7 +159,7 @@ void fuse_axes(Schedule& s, const TilePlan& p) {
 }
 
 /// Axes run to whole tiles; rows beyond the end repeat the last one, lanes are masked. (Of matrix registers
-/// the last rows are a whole tile that begins earlier.)
+/// the last rows are a whole tile that begins earlier, or there is a copy with whole tiles.)
 void pad_axes(Schedule& s, const TilePlan& p) {
   auto pad = [&](int i, int64_t step, bool clamp) {
     if (i < 0 || (!p.nest.symbolic(i) && p.nest.extent[size_t(i)] % step == 0)) return;
@@ -169,6 +169,7 @@ void pad_axes(Schedule& s, const TilePlan& p) {
   };
   pad(p.tile.vector, p.tile.width(), false);
   pad(p.tile.rows2, p.tile.row2_count, true);
+  if (p.row_copy.id >= 0) return pad(p.tile.rows, p.tile.row_count, false);
   if (p.matrix_rows > 0)
     return s.pad_iteration(p.epilogue, p.epilogue_iterator(p.tile.rows), p.tile.row_count);
   pad(p.tile.rows, p.tile.row_count * (p.blocks ? p.blocks->row_tiles : 1), true);
@@ -260,6 +261,10 @@ void prefetch_weights(Schedule& s, const TilePlan& p, const Target& target, cons
 RuleOutcome tile_recipe(Draft& draft, TilePlan plan) {
   Schedule& s = draft.schedule;
   take_result(s, plan);
+  if (plan.matrix_rows > 0 && plan.nest.symbolic(plan.tile.rows)) {
+    plan.row_copy = copy_rows(draft, plan);
+    if (plan.row_copy.id < 0) return RuleOutcome::lost_loop;
+  }
   fuse_axes(s, plan);
   pad_axes(s, plan);
   if (plan.blocks) return tile_in_blocks(draft, plan);

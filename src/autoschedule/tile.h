@@ -56,7 +56,8 @@ struct TilePlan : TileRequest {
   std::vector<int> reads = {};
   BlockRV registers = {
       -1};  ///< the copy of sums from matrix registers, which the epilogue reads; id < 0: none
-  /// The iterator of that copy, behind fuse_axes, that follows iterator `i` of the nest.
+  BlockRV row_copy = {-1};  ///< `copy_rows`; id < 0: none
+  /// The iterator of `registers`, behind fuse_axes, that follows iterator `i` of the nest.
   int result_iterator(int i) const;
   /// The epilogue's iterator, behind fuse_axes, that follows iterator `i` of the nest; -1: none.
   int epilogue_iterator(int i) const;
@@ -69,6 +70,9 @@ RuleOutcome make_tile(Draft& draft, const TileRequest& request);
 /// The steps of a tile whose sum is taken up block by block, from split to parallel; the axes are padded.
 RuleOutcome tile_in_blocks(Draft& draft, const TilePlan& plan);
 
+/// Rows of symbolic number: a copy of their operand, with whole tiles of them and the sum along memory, from
+/// which matrix registers are loaded. id < 0: the reduction does not read it.
+BlockRV copy_rows(Draft& draft, const TilePlan& plan);
 /// The same of a tile whose sums are in matrix registers: the last rows are a whole tile that begins earlier.
 RuleOutcome tile_in_matrices(Draft& draft, const TilePlan& plan);
 

@@ -21,10 +21,15 @@ int64_t divisor(int64_t n, int64_t unit, int64_t most) {
   return 0;
 }
 
-/// Rows of the shared operand are regular along the iterator, and the other operand stands still.
+/// Rows of the shared operand are regular along the iterator, and the other operand stands still. Those of
+/// symbolic number are copied up to a whole tile, which windows would multiply.
 bool rows_along(const Nest& n, const MatrixOperands& o, int i) {
-  if (i == o.lanes || n.symbolic(i) || n.extent[size_t(i)] < 2) return false;
-  const int64_t step = n.loads[o.shared].stride[size_t(i)];
+  const Access& shared = n.loads[o.shared];
+  if (i == o.lanes || (!n.symbolic(i) && n.extent[size_t(i)] < 2)) return false;
+  if (n.symbolic(i) &&
+      std::ranges::any_of(shared.index, [](const Index& x) { return x.iterators.size() > 1; }))
+    return false;
+  const int64_t step = shared.stride[size_t(i)];
   return step > 0 && step < kIrregular && n.loads[o.along].stride[size_t(i)] == 0 &&
          n.write.stride[size_t(i)] >= n.write.stride[size_t(o.lanes)];
 }
@@ -43,9 +48,8 @@ double matrix_time(const Nest& n, const MatrixOperands& o, const MatrixTile& m, 
   const double once = down * across * kPutAway / steps;
   const double cycles = std::max(loads, multiplies) + bytes * kNotHidden / target->l2_bandwidth + once;
   const int64_t lanes = n.extent[size_t(t.vector)];
-  const int64_t rows = n.extent[size_t(t.rows)];
-  const double use = double(lanes) / double(ceil_div(lanes, t.width()) * t.width()) * double(rows) /
-                     double(ceil_div(rows, t.row_count) * t.row_count);
+  const double use =
+      double(lanes) / double(ceil_div(lanes, t.width()) * t.width()) * row_use(n, t.rows, t.row_count);
   return cycles / (down * height * double(t.width()) * groups * use);
 }
 
@@ -74,14 +78,16 @@ MatrixTile choose_matrix_tile(const Nest& nest, const MatrixOperands& o, const T
   };
   for (int i : nest.spatial) {
     if (!rows_along(nest, o, i)) continue;
-    const int64_t extent = nest.extent[size_t(i)];
-    for (int64_t height = std::min(kMatrixRows, extent); height >= kLeastHeight; --height) {
-      for (int64_t down = 1; down <= kMatrixSums && height * down <= extent; ++down) {
+    const bool known = !nest.symbolic(i);
+    const int64_t most = known ? nest.extent[size_t(i)] : kMatrixRows * kMatrixSums,
+                  highest = std::min(kMatrixRows, most);
+    for (int64_t height = highest; height >= (known ? kLeastHeight : highest); --height) {
+      for (int64_t down = 1; down <= kMatrixSums && height * down <= most; ++down) {
         const int64_t rows = height * down;
         MatrixTile m{{.vector = o.lanes, .rows = i, .lanes = kMatrixLanes, .row_count = rows}, height, steps};
         consider(m);
         for (int j : nest.spatial) {
-          if (down > 1 || j == i || !rows_along(nest, o, j)) continue;
+          if (down > 1 || j == i || nest.symbolic(j) || !rows_along(nest, o, j)) continue;
           for (int64_t second = 2; second <= kMatrixSums; ++second) {
             if (nest.extent[size_t(j)] % second != 0) continue;
             m.tile.rows2 = j, m.tile.row2_count = second;

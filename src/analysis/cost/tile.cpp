@@ -81,8 +81,8 @@ double symbolic_row_use(int64_t rows, double risk = kRowRisk) {
 
 double likely_divides(int64_t rows) { return rows % 4 == 0 ? kBy4 : rows % 2 == 0 ? kBy2 : 1; }
 
-/// The same for rows. Among symbolic sizes the outermost is most likely a batch, often 1, and the last the
-/// longest.
+}  // namespace
+
 double row_use(const Nest& n, int iterator, int64_t rows) {
   if (!n.symbolic(iterator)) return use_of(n.extent[size_t(iterator)], rows);
   const double use = symbolic_row_use(rows, is_window(n) ? kWindowRowRisk : kRowRisk);
@@ -100,6 +100,8 @@ double row_use(const Nest& n, int iterator, int64_t rows) {
   const double whole = is_window(n) && !outermost ? likely_divides(rows) : 1;
   return whole * (last ? use : use / (1 + kShortAxisRisk * double(rows - 1)));
 }
+
+namespace {
 
 /// Products side by side that read nothing together (the heads of an attention, the channels of a depthwise
 /// convolution): rows of one serve better.

@@ -41,6 +41,9 @@ double nest_cycles(const Nest& nest, const Tile& tile, const Target& target);
 /// accesses regular and enough lanes inside the nest.
 Tile choose_tile(const Nest& nest, const Target& target, int along = -1);
 
+/// The share of tiles of so many rows that lies inside the iterator's extent. Among symbolic sizes the
+/// outermost is most likely a batch, often 1, and the last the longest.
+double row_use(const Nest& nest, int iterator, int64_t rows);
 /// Can `steps` steps of the sum's iterator `axis` be straight code? What rows of the tile read in one step
 /// and their neighbours in the next (a window) is loaded once and stays in registers between them, beside the
 /// accumulators.

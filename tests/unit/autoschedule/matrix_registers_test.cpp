@@ -63,11 +63,59 @@ TEST(MatrixRegisters, TapsOfFewChannelsAreOneRow) {
   expect_scheduled(p, amx(), kAnnotated);
 }
 
-TEST(MatrixRegisters, NotForSymbolicRows) {
+/// A batch of sequences of which both are symbolic, by one matrix.
+Program sequences(const tir::VarRef& batch, const tir::VarRef& length, int64_t n, int64_t k, DataType type) {
+  const DataType sum = type.is_float() ? f32 : i32;
+  Tensor a = te::placeholder({batch, length, PrimExpr(k)}, type, "A"),
+         b = te::placeholder({k, n}, type.is_float() ? type : i8, "B"),
+         bias = te::placeholder({n}, sum, "bias");
+  tir::IterVar r = te::reduce_axis(tir::range(PrimExpr(0), PrimExpr(k)), "k");
+  Tensor c = te::compute(
+      {batch, length, PrimExpr(n)},
+      [&](const Vars& v) {
+        return te::sum(tir::cast(sum, a({v[0], v[1], r->var})) * tir::cast(sum, b({r->var, v[2]})), {r});
+      },
+      "C");
+  Tensor d = te::compute(
+      {batch, length, PrimExpr(n)}, [&](const Vars& v) { return c({v[0], v[1], v[2]}) + bias({v[2]}); }, "D");
+  return {"sequences", te::create_prim_func({a, b, bias, d}), {}};
+}
+
+TEST(MatrixRegisters, RowsOfSymbolicNumber) {
+  for (int64_t size : {1, 13, 16, 37}) {
+    tir::VarRef rows = tir::var("rows");
+    Program p = product(rows, 64, 64, u8, i8);
+    p.sizes = {{"rows", size}};
+    expect_scheduled(p, amx(), kAnnotated);
+  }
+  // Both axes are one, whose rows are copied up to whole tiles.
+  for (auto [b, s] : std::vector<std::array<int64_t, 2>>{{1, 1}, {1, 33}, {3, 7}, {4, 8}})
+    for (DataType type : {u8, bf16}) {
+      tir::VarRef batch = tir::var("batch"), length = tir::var("length");
+      Program p = sequences(batch, length, 64, 64, type);
+      p.sizes = {{"batch", b}, {"length", s}};
+      expect_scheduled(p, amx(), kAnnotated);
+      if (b == 1 && s == 1) EXPECT_GT(lines_with(assembly(p, amx()), "tdp", "tmm"), 0) << to_string(type);
+    }
+}
+
+TEST(MatrixRegisters, NotForWindowsOfSymbolicRows) {
   tir::VarRef rows = tir::var("rows");
-  Program p = product(rows, 64, 64, u8, i8);
-  p.sizes = {{"rows", 13}};
-  expect_scheduled(p, amx(), "dot4.uint8_int8");
+  Tensor x = te::placeholder({rows + 2, PrimExpr(64)}, u8, "X"), k = te::placeholder({3, 16, 256}, i8, "K");
+  tir::IterVar r = te::reduce_axis(tir::range(PrimExpr(0), PrimExpr(3)), "r"),
+               c = te::reduce_axis(tir::range(PrimExpr(0), PrimExpr(64)), "c");
+  Tensor y = te::compute(
+      {rows, PrimExpr(64)},
+      [&](const Vars& v) {
+        const PrimExpr at = tir::floordiv(c->var, PrimExpr(4));
+        return te::sum(tir::cast(i32, x({v[0] + r->var, c->var})) *
+                           tir::cast(i32, k({r->var, at, v[1] * 4 + tir::floormod(c->var, PrimExpr(4))})),
+                       {r, c});
+      },
+      "Y");
+  const tir::PrimFunc f = te::create_prim_func({x, k, y});
+  EXPECT_EQ(script_of(default_schedule(f, amx())).find(kAnnotated), std::string::npos)
+      << "a copy would have each row three times";
 }
 
 TEST(MatrixRegisters, SeenInTheAssembly) {
@@ -168,6 +216,9 @@ TEST(MatrixRegisters, MachineCodeAgrees) {
     for (auto [x, y] :
          std::vector<std::pair<DataType, DataType>>{{u8, i8}, {i8, u8}, {i8, i8}, {u8, u8}, {bf16, bf16}})
       expect_machine_code(product(m, n, k, x, y), m, n, k, x, y);
+  for (int64_t m : {1, 16, 37})
+    for (auto [x, y] : std::vector<std::pair<DataType, DataType>>{{u8, i8}, {bf16, bf16}})
+      expect_machine_code(product(tir::var("rows"), 64, 128, x, y), m, 64, 128, x, y);
 }
 
 }  // namespace
