@@ -128,13 +128,18 @@ class ToMixedPrecision : public BodyRewriter {
   /// sizes, where 16 bits pay in matrix registers alone.
   bool stays_wide(const Op& op, const Call& call) const {
     const auto sum = op::definition(op).contraction ? op::definition(op).contraction(call) : std::nullopt;
-    if (sum && known_alone_ && !(static_shape(call.args[0]->type) && static_shape(call.args[1]->type)))
-      return true;
+    if (sum && known_alone_ && !known_sizes(call)) return true;
     const auto shape = sum && sum->groups > 1 ? static_shape(call.args[1]->type) : std::nullopt;
     if (!shape) return false;
     const int64_t in = (*shape)[size_t(sum->weight_in)],
                   out = (*shape)[size_t(sum->weight_out)] / sum->groups;
     return in % lanes_ != 0 || out % lanes_ != 0;
+  }
+  /// Matrix registers take known sizes, and rows of any number by one matrix.
+  static bool known_sizes(const Call& call) {
+    const auto weight = static_shape(call.args[1]->type);
+    const bool one_matrix = weight && weight->size() == 2 && !call.attrs.as<op::ConvAttrs>();
+    return one_matrix || (weight && static_shape(call.args[0]->type));
   }
   /// A convolution that pads its data: the copy can as well be made of 16 bits, which it widens.
   static bool widens(const Call& call) {
