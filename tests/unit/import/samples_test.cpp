@@ -91,7 +91,7 @@ TEST(Samples, EveryConverterHasOne) {
         used.insert((n.contains("domain") ? n.at("domain").get<std::string>() + "::" : "") +
                     n.at("op").get<std::string>());
   for (const onnx::OnnxCoverage& op : onnx::onnx_coverage())
-    EXPECT_TRUE(used.count(op.name)) << op.name << " has no case in make_samples.py that imports";
+    EXPECT_TRUE(used.count(op.name)) << op.name << " has no case in sample_cases that imports";
 }
 
 TEST(Samples, InterpretedModelsGiveTheExpectedValues) {
