@@ -47,6 +47,27 @@ TEST(Qnn, ParametersAlongAnAxisAndInBlocks) {
              });
   expect_refused("qnn.quantize", {x, random({2, 2}), z}, along(1), {"(2, 2)"});
 }
+TEST(Qnn, KnownScalesAreFiniteNumbersThatDivide) {
+  const NDArray x = random({2, 3}), q = random({2, 3}, i8, -90, 90);
+  const auto refuse = [&](const std::string& name, const NDArray& data, const NDArray& scale,
+                          const char* says) {
+    expect_refused(name, {data}, along(1), {says}, {graph::constant(scale), graph::constant(whole(3, i8))});
+  };
+  for (const char* name : {"qnn.quantize", "qnn.dequantize"}) {
+    const NDArray& data = name == std::string_view("qnn.quantize") ? x : q;
+    refuse(name, data, real(nan), "a scale is nan");
+    refuse(name, data, real(inf), "a scale is inf");
+    refuse(name, data, values({3}, {0.5, 0.25, -inf}), "a scale is -inf");
+  }
+  refuse("qnn.quantize", x, values({3}, {0.5, 0, 0.25}), "a scale is 0");
+  // A factor may be 0, and a scale that is no constant anything.
+  const NDArray scales = values({3}, {0.5, 0, 0.25}), zero = whole(3, i8);
+  const Expr e =
+      typed_call("qnn.dequantize", {q}, along(1), {graph::constant(scales), graph::constant(zero)});
+  expect_all(run_call(e, {q, scales, zero}).at(0), {2, 3},
+             [&](const Index& i) { return (at(q, i) - 3) * at(scales, {i[1]}); });
+  typed_call("qnn.quantize", {x, real(0), whole(3, i8)}, along(1));
+}
 TEST(Qnn, SimulatedAndFake) {
   const NDArray x = random({5, 4}, f32, -20, 20);
   auto q = [&](const Index& i) { return kept(std::nearbyint(at(x, i) / 0.125) + 4, i8); };
