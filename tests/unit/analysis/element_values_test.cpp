@@ -16,9 +16,6 @@ PrimFunc program(const std::string& params, const std::string& body) {
   const IRModule m = parse_module("@T.prim_func\ndef main(" + params + "):\n" + body);
   return m.find("main").cast<PrimFuncNode>();
 }
-struct Sample {
-  const char *what, *body;
-};
 
 const char* const kProductParams =
     R"(x: T.Buffer((12, 32), "float32"), w: T.Buffer((32, 8), "float32"), b: T.Buffer((8,), "float32"), y: T.Buffer((12, 8), "float32"))";
@@ -137,36 +134,59 @@ TEST(ElementValues, OneWordIsAnotherProduct) {
     EXPECT_FALSE(product_proved(replaced(c.of, c.what, c.by))) << c.what << " → " << c.by;
 }
 
-TEST(ElementValues, WhatRunsWhenDecides) {
-  const Sample cases[] = {{"the result in the loop of its sum", R"(
-    s = T.alloc_buffer((12, 8), "float32")
+/// Steps of a product as plain loops.
+const char* const kFill = R"(
     for i, j in T.grid(12, 8):
         s[i, j] = T.float32(0)
+)";
+const char* const kSum = R"(
+    for i, j, k in T.grid(12, 8, 32):
+        s[i, j] = s[i, j] + x[i, k] * w[k, j]
+)";
+const char* const kResult = R"(
+    for i, j in T.grid(12, 8):
+        y[i, j] = T.max(s[i, j] + b[j], T.float32(0))
+)";
+/// Those, with the sum as a block with its init: its loops, and what its iterators are bound to.
+std::string with_block(const std::string& loops, const std::string& iterators) {
+  return R"(
+    for )" +
+         loops + R"(:
+        with T.block("s"):
+            )" +
+         iterators + R"(
+            with T.init():
+                s[vi, vj] = T.float32(0)
+            s[vi, vj] = s[vi, vj] + x[vi, vk] * w[vk, vj]
+)" + kResult;
+}
+
+TEST(ElementValues, WhatRunsWhenDecides) {
+  const std::string plain = "i, j, k in T.grid(12, 8, 32)";
+  const auto remap = [](const std::string& kinds) {
+    return "vi, vj, vk = T.axis.remap(\"" + kinds + "\", [i, j, k])";
+  };
+  const struct {
+    const char* what;
+    std::string steps;
+    bool same = false;
+  } cases[] = {
+      {"one step after the other", std::string(kFill) + kSum + kResult, true},
+      {"the sum as a block", with_block(plain, remap("SSR")), true},
+      {"the result in the loop of its sum", std::string(kFill) + R"(
     for k, i, j in T.grid(32, 12, 8):
         s[i, j] = s[i, j] + x[i, k] * w[k, j]
         y[i, j] = T.max(s[i, j] + b[j], T.float32(0))
 )"},
-                          {"filled in the loop of its sum", R"(
-    s = T.alloc_buffer((12, 8), "float32")
+      {"filled in the loop of its sum", std::string(R"(
     for k in range(32):
         for i, j in T.grid(12, 8):
             s[i, j] = T.float32(0)
         for i, j in T.grid(12, 8):
             s[i, j] = s[i, j] + x[i, k] * w[k, j]
-    for i, j in T.grid(12, 8):
-        y[i, j] = T.max(s[i, j] + b[j], T.float32(0))
-)"},
-                          {"filled behind its sum", R"(
-    s = T.alloc_buffer((12, 8), "float32")
-    for i, j, k in T.grid(12, 8, 32):
-        s[i, j] = s[i, j] + x[i, k] * w[k, j]
-    for i, j in T.grid(12, 8):
-        s[i, j] = T.float32(0)
-    for i, j in T.grid(12, 8):
-        y[i, j] = T.max(s[i, j] + b[j], T.float32(0))
-)"},
-                          {"read in front of its sum", R"(
-    s = T.alloc_buffer((12, 8), "float32")
+)") + kResult},
+      {"filled behind its sum", std::string(kSum) + kFill + kResult},
+      {"read in front of its sum", R"(
     for i in range(12):
         for j in range(8):
             y[i, j] = T.max(s[i, j] + b[j], T.float32(0))
@@ -175,68 +195,22 @@ TEST(ElementValues, WhatRunsWhenDecides) {
         for j, k in T.grid(8, 32):
             s[i, j] = s[i, j] + x[i, k] * w[k, j]
 )"},
-                          {"the init of the outer of two loops of the sum runs again", R"(
-    s = T.alloc_buffer((12, 8), "float32")
-    for k, i, r, j in T.grid(32, 12, 2, 8):
-        with T.block("s"):
-            vi, vj, vk = T.axis.remap("SSR", [i, j, k])
-            with T.init():
-                s[vi, vj] = T.float32(0)
-            s[vi, vj] = s[vi, vj] + x[vi, vk] * w[vk, vj]
-    for i, j in T.grid(12, 8):
-        y[i, j] = T.max(s[i, j] + b[j], T.float32(0))
-)"},
-                          {"steps backwards: the init is not the first", R"(
-    s = T.alloc_buffer((12, 8), "float32")
-    for i, j, k in T.grid(12, 8, 32):
-        with T.block("s"):
-            vi, vj = T.axis.remap("SS", [i, j])
-            vk = T.axis.reduce(32, 31 - k)
-            with T.init():
-                s[vi, vj] = T.float32(0)
-            s[vi, vj] = s[vi, vj] + x[vi, vk] * w[vk, vj]
-    for i, j in T.grid(12, 8):
-        y[i, j] = T.max(s[i, j] + b[j], T.float32(0))
-)"},
-                          {"an init for every step", R"(
-    s = T.alloc_buffer((12, 8), "float32")
-    for i, j, k in T.grid(12, 8, 32):
-        with T.block("s"):
-            vi, vj, vk = T.axis.remap("SSS", [i, j, k])
-            with T.init():
-                s[vi, vj] = T.float32(0)
-            s[vi, vj] = s[vi, vj] + x[vi, vk] * w[vk, vj]
-    for i, j in T.grid(12, 8):
-        y[i, j] = T.max(s[i, j] + b[j], T.float32(0))
-)"},
-                          {"an init for the first row", R"(
-    s = T.alloc_buffer((12, 8), "float32")
-    for i, j, k in T.grid(12, 8, 32):
-        with T.block("s"):
-            vi, vj, vk = T.axis.remap("RSR", [i, j, k])
-            with T.init():
-                s[vi, vj] = T.float32(0)
-            s[vi, vj] = s[vi, vj] + x[vi, vk] * w[vk, vj]
-    for i, j in T.grid(12, 8):
-        y[i, j] = T.max(s[i, j] + b[j], T.float32(0))
-)"},
-                          {"one store too many", R"(
-    s = T.alloc_buffer((12, 8), "float32")
-    for i, j in T.grid(12, 8):
-        s[i, j] = T.float32(0)
-    for i, j, k in T.grid(12, 8, 32):
-        s[i, j] = s[i, j] + x[i, k] * w[k, j]
-    for i, j in T.grid(12, 8):
-        y[i, j] = T.max(s[i, j] + b[j], T.float32(0))
-    y[3, 4] = T.float32(0)
-)"},
-                          {"an input is written", R"(
+      {"the init of the outer of two loops of the sum runs again",
+       with_block("k, i, r, j in T.grid(32, 12, 2, 8)", remap("SSR"))},
+      {"steps backwards: the init is not the first",
+       with_block(plain,
+                  "vi, vj = T.axis.remap(\"SS\", [i, j])\n            vk = T.axis.reduce(32, 31 - k)")},
+      {"an init for every step", with_block(plain, remap("SSS"))},
+      {"an init for the first row", with_block(plain, remap("RSR"))},
+      {"one store too many", std::string(kFill) + kSum + kResult + "    y[3, 4] = T.float32(0)\n"},
+      {"an input is written", R"(
     for i, j in T.grid(12, 32):
         x[i, j] = T.float32(0)
     for i, j in T.grid(12, 8):
         y[i, j] = T.float32(0)
 )"}};
-  for (const Sample& c : cases) EXPECT_FALSE(product_proved(c.body)) << c.what;
+  for (const auto& c : cases)
+    EXPECT_EQ(product_proved("    s = T.alloc_buffer((12, 8), \"float32\")\n" + c.steps), c.same) << c.what;
 }
 
 TEST(ElementValues, RowsAndWindowsAndSymbolicSizes) {
