@@ -2,11 +2,10 @@
 #include "random_graph.h"
 
 #include <cmath>
-#include <fstream>
 #include <set>
-#include <sstream>
 
 #include "base/reflect.h"
+#include "draw.h"
 #include "ir/op.h"
 #include "ir/text.h"
 #include "ir/walk.h"
@@ -27,78 +26,10 @@ struct Item {
   bool exact = true;
 };
 
-const std::set<std::string>& left_out() {
-  // Calls that join the levels, layouts of the compiler's own, and what has no value to compare.
-  static const std::set<std::string> names{"call_dps_packed",  "call_packed",      "call_pure_packed",
-                                           "call_tir",         "call_tir_inplace", "layout_transform",
-                                           "nn.packed_matmul", "shape_of",         "shape_to_tensor",
-                                           "tensor_to_shape",  "nn.dropout",       "to_device"};
-  return names;
-}
-/// Families whose operators jump (an order, a count, a rounded value), or whose arguments must fit each other
-/// in ways that are not drawn here: they come as their tests call them (operators.tir).
-bool of_another_kind(const Op& op) {
-  static const std::set<std::string> families{
-      "sort", "select", "random", "vision",       "roi",       "window", "place",
-      "qnn",  "linalg", "sparse", "qnn_contract", "recurrent", "sample", "linear_attention"};
-  const size_t slash = op.file.rfind('/');
-  const std::string name = op.file.substr(slash == std::string::npos ? 0 : slash + 1);
-  return families.count(name.substr(0, name.find('.'))) > 0;
-}
-/// Not continuous: an operand that differs in its last bit may change the result at all.
-bool jumps(const std::string& name) {
-  static const std::set<std::string> names{"floor",         "ceil",          "round",
-                                           "trunc",         "sign",          "signbit",
-                                           "copysign",      "logit",         "atanh",
-                                           "floor_divide",  "floor_mod",     "mod",
-                                           "equal",         "not_equal",     "less",
-                                           "less_equal",    "greater",       "greater_equal",
-                                           "argmax",        "argmin",        "isinf",
-                                           "isnan",         "isfinite",      "nn.thresholded_relu",
-                                           "cast",          "divide",        "reciprocal",
-                                           "log",           "log2",          "log10",
-                                           "log1p",         "sqrt",          "rsqrt",
-                                           "tan",           "acos",          "asin",
-                                           "acosh",         "atanh",         "power",
-                                           "atan2",         "l2_norm",       "nn.instance_norm",
-                                           "nn.group_norm", "nn.layer_norm", "nn.rms_norm",
-                                           "variance",      "logsumexp",     "nn.lp_pool1d",
-                                           "nn.lp_pool2d",  "nn.lp_pool3d",  "nn.global_lp_pool"};
-  return names.count(name);
-}
-/// Results that later operators can take without growing out of range.
-bool grows(const std::string& name) {
-  static const std::set<std::string> names{"fast_exp", "exp",        "exp2",     "expm1",  "sinh",
-                                           "cosh",     "power",      "prod",     "square", "sum_square",
-                                           "divide",   "reciprocal", "rsqrt",    "tan",    "matmul",
-                                           "nn.dense", "einsum",     "multiply", "cumsum"};
-  return names.count(name) || name.starts_with("nn.conv");
-}
-
-/// One call of each operator, as its tests make it: all operands are constants.
-const std::vector<Ref<Call>>& recorded_calls() {
-  static const std::vector<Ref<Call>> calls = [] {
-    std::ifstream in(TENON_SOURCE_DIR "/tests/unit/trust/operators.tir");
-    std::ostringstream text;
-    text << in.rdbuf();
-    std::vector<Ref<Call>> out;
-    if (text.str().empty()) return out;
-    const IRModule module = parse_module(text.str());
-    for (auto [name, f] : module.functions()) {
-      const Expr body = f.cast<Function>()->body;
-      for (const Binding& b : bindings_of(body))
-        if (auto call = b->value.cast<Call>(); call && op_of(call) && op_of(call)->pure) out.push_back(call);
-      if (auto call = body.cast<Call>()) out.push_back(call);
-    }
-    return out;
-  }();
-  return calls;
-}
-
-class Generator {
+class Generator : Draw {
  public:
   Generator(uint64_t seed, const RandomGraphOptions& options, std::map<std::string, int64_t>* uses)
-      : random_(seed * 0x9E3779B97F4A7C15ull + 1), options_(options), uses_(uses) {}
+      : Draw(seed * 0x9E3779B97F4A7C15ull + 1), options_(options), uses_(uses) {}
 
   IRModule run() {
     BlockBuilder builder = op::make_builder();
@@ -126,16 +57,9 @@ class Generator {
   }
 
  private:
-  // ---------------------------------------------------------------- chance
-  uint64_t below(uint64_t n) { return n == 0 ? 0 : random_() % n; }
-  bool chance(double p) { return double(random_() >> 11) * 0x1p-53 < p; }
-  template <class T>
-  const T& one_of(const std::vector<T>& list) {
-    return list[below(list.size())];
-  }
+  // ---------------------------------------------------------------- values
   int64_t size() { return one_of(std::vector<int64_t>{1, 2, 3, 4, 4, 5, 8, 16}); }
 
-  // ---------------------------------------------------------------- values
   void parameter(int i) {
     static const std::vector<size_t> ranks{1, 2, 2, 3, 4, 4};
     std::vector<int64_t> dims(one_of(ranks));
@@ -351,89 +275,6 @@ class Generator {
       default:
         return op::shape(std::vector<int64_t>(dims.begin(), dims.end()));
     }
-  }
-
-  // ---------------------------------------------------------------- attributes
-  /// Random values for the attributes whose names say what they mean; defaults for the others.
-  ObjectRef attributes(const Op& op, const std::vector<int64_t>& dims) {
-    if (!op.attrs_type) return {};
-    const int64_t rank = int64_t(dims.size()), spatial = std::max<int64_t>(0, rank - 2);
-    ObjectRef attrs(op.attrs_type->create());
-    auto list = [&](int64_t n, int64_t low, int64_t high) {
-      Array<int64_t> out;
-      for (int64_t i = 0; i < n; ++i) out.push_back(low + int64_t(below(uint64_t(high - low + 1))));
-      return out;
-    };
-    auto some_axes = [&](bool all) {
-      std::vector<int64_t> axes;
-      for (int64_t i = 0; i < rank; ++i)
-        if (all || chance(0.5)) axes.push_back(chance(0.2) ? i - rank : i);
-      std::shuffle(axes.begin(), axes.end(), random_);
-      return Array<int64_t>(axes);
-    };
-    for (const FieldInfo& f : op.attrs_type->fields) {
-      Any v;
-      if (f.name == "axis" && f.get(attrs.get()).tag() == kInt)
-        v = Any(rank == 0 ? int64_t(0) : int64_t(below(uint64_t(2 * rank))) - rank);
-      else if (f.name == "axis" || (f.name == "axes" && op.name != "permute_dims"))
-        v = Any(some_axes(false));
-      else if (f.name == "axes")
-        v = Any(some_axes(true));
-      else if (f.name == "keepdims" || f.name == "exclusive" || f.name == "reverse" ||
-               f.name == "select_last_index" || f.name == "ceil_mode" || f.name == "count_include_pad")
-        v = Any(chance(0.5));
-      else if ((f.name == "strides" || f.name == "dilation") && op.name != "strided_slice")
-        v = Any(chance(0.5) ? Array<int64_t>() : list(spatial, 1, 2));
-      else if (f.name == "padding")
-        v = Any(chance(0.5) ? Array<int64_t>() : list(2 * spatial, 0, 1));
-      else if (f.name == "pool_size" || f.name == "kernel_size")
-        v = Any(list(spatial, 1, 3));
-      else if (f.name == "output_size")
-        v = Any(list(spatial, 1, 3));
-      else if (f.name == "pad_width")
-        v = Any(list(2 * rank, 0, 2));
-      else if (f.name == "repeats" && f.get(attrs.get()).tag() == kInt)
-        v = Any(int64_t(1 + below(3)));
-      else if (f.name == "repeats")
-        v = Any(list(rank, 1, 2));
-      else if (f.name == "sections")
-        v = Any(int64_t(1 + below(3)));
-      else if (f.name == "groups" && rank > 1 && chance(0.3))
-        v = Any(one_of(std::vector<int64_t>{1, 2, dims[1]}));
-      else if (f.name == "num_groups" && rank > 1)
-        v = Any(one_of(std::vector<int64_t>{1, 2, dims[1]}));
-      else if (f.name == "block_size")
-        v = Any(int64_t(2));
-      else if (f.name == "depth")
-        v = Any(int64_t(1 + below(5)));
-      else if (f.name == "k")
-        v = Any(int64_t(below(5)) - 2);
-      else if (f.name == "dtype" && op.name == "cast")
-        v = Any(one_of(std::vector<DataType>{f32, i64, i32, boolean, f16, DataType::bfloat16(), f64}));
-      else if (f.name == "device")
-        v = Any(std::string(chance(0.5) ? "cpu:0" : "cpu:1"));
-      else if (f.name == "subscripts")
-        v = Any(one_of(
-            std::vector<std::string>{"ij,jk->ik", "ij,ij->i", "bij,bjk->bik", "ij,ij->", "ij,kj->ki"}));
-      else if (f.name == "size" || f.name == "sizes")
-        v = Any(list(spatial, 1, 6));
-      else if (op.name == "strided_slice" && f.name == "begin") {
-        Array<PrimExpr> at;
-        for (int64_t d : dims) at.push_back(PrimExpr(int64_t(below(uint64_t(std::max<int64_t>(1, d))))));
-        v = Any(at);
-      } else if (op.name == "strided_slice" && f.name == "end") {
-        Array<PrimExpr> at;
-        for (int64_t d : dims) at.push_back(PrimExpr(chance(0.5) ? INT64_MAX : d));
-        v = Any(at);
-      } else if (op.name == "strided_slice" && f.name == "strides")
-        v = Any(list(rank, 1, 2));
-      else
-        continue;
-      if (op.name == "strided_slice" && f.name == "axes") continue;
-      Any fitting;
-      if (f.coerce(v, &fitting)) f.set(attrs.edit(), fitting);
-    }
-    return attrs;
   }
 
   // ---------------------------------------------------------------- control flow
@@ -679,7 +520,6 @@ class Generator {
     return out.finish(result);
   }
 
-  std::mt19937_64 random_;
   RandomGraphOptions options_;
   std::map<std::string, int64_t>* uses_;
   BlockBuilder* builder_ = nullptr;
