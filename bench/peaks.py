@@ -13,16 +13,13 @@ class Peaks:
 
     def __init__(self, folder):
         self.most = {}
-        self.dot = self.function(folder, "dot_peak", "tenon_bench_dot_gops", [ctypes.c_int, ctypes.c_int, ctypes.c_int64])
-        self.fma = self.function(folder, "fma_peak", "tenon_bench_fma_gflops", [ctypes.c_int, ctypes.c_int64])
-
-    @staticmethod
-    def function(folder, source, name, arguments):
-        library = pathlib.Path(folder) / f"{source}.so"
-        subprocess.run(["cc", "-O2", "-shared", "-fPIC", HERE / f"{source}.c", "-o", library], check=True)
-        found = getattr(ctypes.CDLL(str(library)), name)
-        found.restype, found.argtypes = ctypes.c_double, arguments
-        return found
+        file = pathlib.Path(folder) / "peaks.so"
+        subprocess.run(["cc", "-O2", "-shared", "-fPIC", HERE / "peaks.c", "-o", file], check=True)
+        library = ctypes.CDLL(str(file))
+        self.dot, self.fma = library.tenon_bench_dot_gops, library.tenon_bench_fma_gflops
+        self.dot.restype = self.fma.restype = ctypes.c_double
+        self.fma.argtypes = [ctypes.c_int, ctypes.c_int64]
+        self.dot.argtypes = [ctypes.c_int, *self.fma.argtypes]
 
     def measure(self, kind):
         """The peak of "bytes", "bf16" or "f32", with one more measurement; 0 where the processor lacks the instruction."""

@@ -4,9 +4,6 @@
 #include "runtime/libraries/measure.h"
 
 #include <unistd.h>
-#ifdef __x86_64__
-#include <immintrin.h>
-#endif
 
 #include <algorithm>
 #include <barrier>
@@ -19,6 +16,7 @@
 #include <vector>
 
 #include "runtime/artifact.h"
+#include "runtime/libraries/peak_loops.h"
 #include "runtime/libraries/register.h"
 #include "runtime/thread_pool.h"
 
@@ -26,73 +24,6 @@ namespace tenon {
 namespace {
 
 using Clock = std::chrono::steady_clock;
-
-constexpr int chains = 12;  // more than latency (4) × ports (2), fewer than registers (16)
-
-/// `steps` × `chains` fused multiply-adds on vectors of `bits`; the sum keeps the compiler from dropping
-/// them.
-#define TENON_FMA_LOOP(NAME, BITS, TARGET)                                           \
-  __attribute__((target(TARGET), noinline)) float NAME(int64_t steps) {              \
-    typedef float Vector __attribute__((vector_size(BITS / 8)));                     \
-    Vector a[chains];                                                                \
-    for (int i = 0; i < chains; ++i) a[i] = Vector{} + float(i);                     \
-    Vector x = Vector{} + 0.999999f, y = Vector{} + 1e-7f;                           \
-    for (int64_t s = 0; s < steps; ++s) {                                            \
-      _Pragma("GCC unroll 12") for (int i = 0; i < chains; ++i) a[i] = a[i] * x + y; \
-      asm volatile("" : "+x"(x));                                                    \
-    }                                                                                \
-    float sum = 0;                                                                   \
-    for (int i = 0; i < chains; ++i) sum += a[i][0];                                 \
-    return sum;                                                                      \
-  }
-TENON_FMA_LOOP(fma_512, 512, "avx512f,fma")
-TENON_FMA_LOOP(fma_256, 256, "avx2,fma")
-TENON_FMA_LOOP(fma_128, 128, "sse2")
-#undef TENON_FMA_LOOP
-
-#ifdef __x86_64__
-/// The same of dot instructions; as many chains as the registers of AVX-512 hold.
-constexpr int dot_chains = 24;
-#define TENON_DOT_LOOP(NAME, TARGET, VECTOR, ZERO, STEP)                                                 \
-  __attribute__((target(TARGET), noinline)) float NAME(int64_t steps) {                                  \
-    VECTOR a[dot_chains];                                                                                \
-    __m512i x = _mm512_set1_epi32(0x3f803f80), y = _mm512_set1_epi32(0x01010101);                        \
-    _Pragma("GCC unroll 24") for (int i = 0; i < dot_chains; ++i) a[i] = ZERO;                           \
-    for (int64_t s = 0; s < steps; ++s) {                                                                \
-      _Pragma("GCC unroll 24") for (int i = 0; i < dot_chains; ++i) {                                    \
-        a[i] = STEP;                                                                                     \
-        asm volatile("" : "+v"(a[i]));                                                                   \
-      }                                                                                                  \
-      asm volatile("" : "+v"(x), "+v"(y));                                                               \
-    }                                                                                                    \
-    __m512 sum = _mm512_setzero_ps();                                                                    \
-    _Pragma("GCC unroll 24") for (int i = 0; i < dot_chains; ++i) sum += reinterpret_cast<__m512>(a[i]); \
-    return sum[0];                                                                                       \
-  }
-TENON_DOT_LOOP(dot_bytes_512, "avx512f,avx512vnni", __m512i, _mm512_setzero_si512(),
-               _mm512_dpbusd_epi32(a[i], x, y))
-TENON_DOT_LOOP(dot_bf16_512, "avx512f,avx512bf16", __m512, _mm512_setzero_ps(),
-               _mm512_dpbf16_ps(a[i], reinterpret_cast<__m512bh>(x), reinterpret_cast<__m512bh>(y)))
-#undef TENON_DOT_LOOP
-
-/// The same of matrix registers: four of 16 × 16 sums, whose operands have rows of 64 bytes.
-constexpr int matrix_chains = 4, matrix_sums = 16 * 16, matrix_row_bytes = 64;
-#define TENON_MATRIX_LOOP(NAME, MULTIPLY)                                                           \
-  float NAME(int64_t steps) {                                                                       \
-    alignas(64) uint8_t shape[64] = {1};                                                            \
-    for (size_t i = 0; i < 8; ++i) shape[16 + 2 * i] = matrix_row_bytes, shape[48 + i] = 16;        \
-    asm volatile("ldtilecfg %0" ::"m"(shape));                                                      \
-    asm volatile("tilezero %tmm4\n\ttilezero %tmm5");                                               \
-    for (int64_t s = 0; s < steps; ++s)                                                             \
-      asm volatile(MULTIPLY " %tmm5, %tmm4, %tmm0\n\t" MULTIPLY " %tmm5, %tmm4, %tmm1\n\t" MULTIPLY \
-                            " %tmm5, %tmm4, %tmm2\n\t" MULTIPLY " %tmm5, %tmm4, %tmm3");            \
-    asm volatile("tilerelease");                                                                    \
-    return 0;                                                                                       \
-  }
-TENON_MATRIX_LOOP(matrix_bytes, "tdpbusd")
-TENON_MATRIX_LOOP(matrix_bf16, "tdpbf16ps")
-#undef TENON_MATRIX_LOOP
-#endif
 
 /// Eight sums, so that loads and not additions set the pace; `n` is a multiple of 512 bytes.
 #define TENON_READ_LOOP(NAME, BITS, TARGET)                                               \
@@ -200,15 +131,15 @@ int64_t peak_memory_bytes() {
 MachineLimits measure_machine() {
   MachineLimits m;
   m.threads = ThreadPool::available_cores();
-  float (*fma)(int64_t) = fma_128;
+  float (*fma)(int64_t) = peak_fma_128;
   int64_t (*read)(const int64_t*, size_t) = read_128;
   if (__builtin_cpu_supports("avx512f"))
-    fma = fma_512, read = read_512, m.vector_bits = 512;
+    fma = peak_fma_512, read = read_512, m.vector_bits = 512;
   else if (__builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma"))
-    fma = fma_256, read = read_256, m.vector_bits = 256;
+    fma = peak_fma_256, read = read_256, m.vector_bits = 256;
   m.clock_ghz = measure_clock();
   const int64_t steps = 500'000;
-  const double gflop = double(steps) * chains * (m.vector_bits / 32) * 2 / 1e9;
+  const double gflop = double(steps) * PEAK_CHAINS * (m.vector_bits / 32) * 2 / 1e9;
   const auto arithmetic = [&](int) { sink = double(fma(steps)); };
   m.fma_gflops_one = best_rate(1, gflop, kTries, arithmetic);
   m.fma_gflops_all = m.threads == 1
@@ -219,13 +150,12 @@ MachineLimits measure_machine() {
     return best_rate(1, double(count) * products * 2 / 1e9, kTries, [&](int) { sink = double(dot(count)); });
   };
   if (__builtin_cpu_supports("avx512vnni"))
-    m.dot_bytes_gops_one = dot_peak(dot_bytes_512, steps, dot_chains * 64);
+    m.dot_bytes_gops_one = dot_peak(peak_dot_bytes, steps, peak_dot_products_bytes);
   if (__builtin_cpu_supports("avx512bf16"))
-    m.dot_bf16_gops_one = dot_peak(dot_bf16_512, steps, dot_chains * 32);
+    m.dot_bf16_gops_one = dot_peak(peak_dot_bf16, steps, peak_dot_products_bf16);
   if (missing_features({.features = {"amx_tile", "amx_int8", "amx_bf16"}}).empty()) {
-    const int products = matrix_chains * matrix_sums * matrix_row_bytes;
-    m.dot_bytes_gops_one = dot_peak(matrix_bytes, steps / 10, products);
-    m.dot_bf16_gops_one = dot_peak(matrix_bf16, steps / 10, products / 2);
+    m.dot_bytes_gops_one = dot_peak(peak_matrix_bytes, steps / 10, peak_matrix_products_bytes);
+    m.dot_bf16_gops_one = dot_peak(peak_matrix_bf16, steps / 10, peak_matrix_products_bf16);
   }
 #endif
 
