@@ -2,6 +2,7 @@
 // Primitives that put a buffer between a block and memory: cache_read, cache_write, cache_inplace; and
 // set_scope.
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <algorithm>
 
@@ -9,15 +10,11 @@
 #include "schedule/cache_impl.h"
 #include "schedule/define.h"
 
-#include "target/matrix_registers.h"
-
 namespace tenon::sched {
 
 using namespace tir;
 
 namespace {
-
-const std::unordered_set<std::string> known_scopes{"global", "local", "shared", "warp", kMatrixScope};
 
 /// What a block uses of `b`, over all its runs: null where that is all of it, or unknown.
 Array<Range> part_of(State& s, int32_t id, const BufferRegion& region) {
@@ -107,9 +104,9 @@ Ref<Block> redirect_part(State& s, int32_t id, const Ref<Block>& block, const Bu
 }  // namespace
 
 void require_memory(const State& s, int32_t id, const std::string& scope) {
-  if (!known_scopes.count(scope))
+  if (std::ranges::find(kMemoryScopes, scope) == std::end(kMemoryScopes))
     s.refuse("T0770", id, fmt::format("'{}' is no memory scope", scope),
-             "scopes are global, local, shared and warp");
+             fmt::format("scopes are {}", fmt::join(kMemoryScopes, ", ")));
 }
 /// The nest around a block that stands directly in its scope's body.
 int32_t outermost(const State& s, int32_t id) {
@@ -347,7 +344,7 @@ const Define<&Schedule::cache_read, cache_read> cache_read_record{
      .legal = "the block does not write the buffer, and no loop around it holds a writer",
      .parameters = {{"block", "the reader"},
                     {"read_index", "which of its read regions"},
-                    {"scope", "memory of the copy: global, local, shared, warp"},
+                    {"scope", kCopyMemory},
                     {"others", "blocks that read the copy, too; it is made before the first of them", Any()}},
      .sample = {samples::matmul, R"(
 c = sch.get_block("C")
@@ -361,7 +358,7 @@ const Define<&Schedule::cache_write, cache_write> cache_write_record{
               "holds a reader",
      .parameters = {{"block", "the writer"},
                     {"write_index", "which of its write regions; -1: all of them, copied by one block"},
-                    {"scope", "memory of the copy: global, local, shared, warp"}},
+                    {"scope", kCopyMemory}},
      .sample = {samples::matmul, R"(
 c = sch.get_block("C")
 copy = sch.cache_write(c, write_index=0, scope="local")
@@ -372,7 +369,7 @@ const Define<&Schedule::cache_inplace, cache_inplace> cache_inplace_record{
      .legal = "the block reads and writes the buffer, and no loop around it holds another block that uses it",
      .parameters = {{"block", "that updates"},
                     {"read_index", "which of its read regions"},
-                    {"scope", "memory of the copy: global, local, shared, warp"}},
+                    {"scope", kCopyMemory}},
      .sample = {samples::matmul, R"(
 c = sch.get_block("C")
 i, j, k = sch.get_loops(c)
@@ -386,7 +383,7 @@ const Define<&Schedule::set_scope, set_scope> set_scope_record{
      .legal = "the block around allocates the buffer",
      .parameters = {{"block", "a writer of the buffer"},
                     {"write_index", "which of its write regions"},
-                    {"scope", "global, local, shared, warp"}},
+                    {"scope", "global, local, shared, warp, matrix"}},
      .sample = {samples::matmul, R"(
 c = sch.get_block("C")
 sch.set_scope(c, write_index=0, scope="shared")

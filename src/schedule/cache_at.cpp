@@ -178,7 +178,7 @@ const Define<&Schedule::read_at, read_at> read_at_record{
      .parameters = {{"loop", "around the block"},
                     {"block", "the reader"},
                     {"read_index", "which of its read regions"},
-                    {"scope", "memory of the copy: global, local, shared, warp"}},
+                    {"scope", kCopyMemory}},
      .sample = {samples::matmul, R"(
 c = sch.get_block("C")
 i, j, k = sch.get_loops(c)
@@ -193,7 +193,7 @@ const Define<&Schedule::write_at, write_at> write_at_record{
      .parameters = {{"loop", "around the block"},
                     {"block", "the writer"},
                     {"write_index", "which of its write regions"},
-                    {"scope", "memory of the copy: global, local, shared, warp"}},
+                    {"scope", kCopyMemory}},
      .sample = {samples::matmul, R"(
 c = sch.get_block("C")
 i, j, k = sch.get_loops(c)

@@ -2,10 +2,14 @@
 // What the primitives that copy buffers share. Used by cache*.cpp and reindex.cpp only.
 #pragma once
 #include "schedule/state.h"
+#include "target/matrix_registers.h"
 
 namespace tenon::sched {
 
-/// T0770 unless it is a memory scope.
+inline constexpr std::string_view kMemoryScopes[] = {"global", "local", "shared", "warp", kMatrixScope};
+/// What records of primitives say of a parameter that is one.
+inline constexpr std::string_view kCopyMemory = "memory of the copy: global, local, shared, warp, matrix";
+/// T0770 unless it is one of them.
 void require_memory(const State& s, int32_t id, const std::string& scope);
 /// The nest around a block that stands directly in its scope's body.
 int32_t outermost(const State& s, int32_t id);

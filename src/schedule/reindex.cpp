@@ -524,7 +524,7 @@ const Define<&Schedule::reindex_cache_read,
                   "apart, and no loop around it holds a writer of it",
          .parameters = {{"block", "the reader"},
                         {"read_index", "which of its read regions"},
-                        {"scope", "memory of the copy: global, local, shared, warp"},
+                        {"scope", kCopyMemory},
                         {"index_map", "from all iterators of the block to an index of the copy"}},
          .sample = {samples::transpose, R"(
 c = sch.get_block("C")
@@ -541,7 +541,7 @@ const Define<&Schedule::reindex_cache_write,
                   "elements apart, and no loop around it holds a reader of it",
          .parameters = {{"block", "the writer"},
                         {"write_index", "which of its write regions"},
-                        {"scope", "memory of the copy: global, local, shared, warp"},
+                        {"scope", kCopyMemory},
                         {"index_map", "from all iterators of the block to an index of the copy"}},
          .sample = {samples::transpose, R"(
 c = sch.get_block("C")
@@ -552,7 +552,7 @@ const Define<&Schedule::cache_index, cache_index> cache_index_record{
      .does = "indices that a block computes are computed before it, into buffers; the computing blocks",
      .legal = "a part of an index of what the block reads is more than an iterator",
      .parameters = {{"block", "the reader"},
-                    {"scope", "memory of the buffers: global, local, shared, warp"},
+                    {"scope", "memory of the buffers: global, local, shared, warp, matrix"},
                     {"threshold", "only parts that occur more often than this", 0}},
      .sample = {R"(
 @T.prim_func
