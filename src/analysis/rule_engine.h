@@ -33,6 +33,14 @@ struct RuleTree {
   const Node& operator[](int i) const { return nodes[size_t(i)]; }
 };
 
+bool has_kind(const RuleTree& tree, uint32_t kind);
+
+/// The operands that rules look at.
+struct Operands {
+  const PrimExpr *a = nullptr, *b = nullptr, *c = nullptr;
+};
+Operands operands(const PrimExpr& e);
+
 struct ReadyRule {
   struct Condition {
     enum Kind : uint8_t { closed, order, equal, congruent } kind = closed;
