@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "analysis/analyzer_impl.h"
+#include "analysis/condition.h"
 #include "base/time_limit.h"
 
 namespace tenon {
@@ -125,15 +126,7 @@ void Analyzer::Impl::assume(const PrimExpr& condition) {
     // Conjunctions are split before their parts are simplified: each part once, however they nest.
     if (!c.is<tir::And>()) c = simplify(c);
     if (c.dtype().is_vector() || c.is<tir::IntImm>()) continue;
-    if (const auto* n = c.as<tir::And>()) {
-      todo.push_back(n->b);
-      todo.push_back(n->a);
-      continue;
-    }
-    if (const auto* n = c.as<tir::Call>(); n && n->op == "tir.likely") {
-      todo.push_back(n->args[0]);
-      continue;
-    }
+    if (split_conjunction(c, todo)) continue;
     if (const auto* n = c.as<tir::Not>()) {
       if (const auto* o = n->a.as<tir::Or>()) {
         todo.push_back(tir::logical_not(o->b));

@@ -3,6 +3,7 @@
 
 #include <algorithm>
 
+#include "analysis/condition.h"
 #include "ir/structural.h"
 #include "ir/tir.h"
 
@@ -111,15 +112,7 @@ void Inside::learn(const PrimExpr& condition, const std::unordered_set<const Var
     const PrimExpr c = todo.back();
     todo.pop_back();
     if (!c.dtype().is_scalar()) continue;
-    if (const auto* n = c.as<And>()) {
-      todo.push_back(n->b);
-      todo.push_back(n->a);
-      continue;
-    }
-    if (const auto* n = c.as<tir::Call>(); n && n->op == "tir.likely") {
-      todo.push_back(n->args[0]);
-      continue;
-    }
+    if (split_conjunction(c, todo)) continue;
     // A lazy "and", as definitions write it.
     if (const auto* n = c.as<tir::Call>(); n && n->op == "tir.if_then_else" && is_zero(n->args[2])) {
       todo.push_back(n->args[1]);

@@ -6,6 +6,7 @@
 #include <unordered_set>
 
 #include "analysis/analyzer_impl.h"
+#include "analysis/condition.h"
 #include "ir/intrinsic.h"
 
 namespace tenon {
@@ -88,15 +89,7 @@ bool collect(const PrimExpr& condition, Analyzer& analyzer, std::vector<Sum>& ou
     const PrimExpr c = todo.back();
     todo.pop_back();
     bool fine = false;
-    if (const auto* n = c.as<And>()) {
-      todo.push_back(n->b);
-      todo.push_back(n->a);
-      continue;
-    }
-    if (const auto* n = c.as<tir::Call>(); n && n->op == "tir.likely") {
-      todo.push_back(n->args[0]);
-      continue;
-    }
+    if (split_conjunction(c, todo)) continue;
     if (const auto v = as_int(c); v && *v) continue;
     if (const auto* n = c.as<LT>(); n && is_index(n->a))
       fine = add(n->a, n->b, 1);

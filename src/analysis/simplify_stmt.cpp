@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Statements with every index and condition simplified under the ranges of the loops around them.
 #include "analysis/analyzer_impl.h"
-#include "analysis/lasting.h"
+#include "analysis/condition.h"
 #include "analysis/simplify.h"
 #include "ir/tir.h"
 

@@ -124,11 +124,7 @@ void Printer::any(const Any& value) {
     out_ += "None";
     return;
   }
-  if (++depth_ > kPrintDepth) {
-    out_ += "...";
-    --depth_;
-    return;
-  }
+  if (too_deep()) return;
   const ObjectRef o(value.object());
   if (const auto* s = o.as<StringObj>())
     out_ += quoted(s->value);

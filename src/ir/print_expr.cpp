@@ -158,11 +158,7 @@ void Printer::expr(const PrimExpr& e, int precedence) {
     out_ += "None";
     return;
   }
-  if (++depth_ > kPrintDepth) {
-    out_ += "...";
-    --depth_;
-    return;
-  }
+  if (too_deep()) return;
   auto call2 = [&](std::string_view f, const PrimExpr& a, const PrimExpr& b) {
     out_ += fmt::format("T.{}(", f);
     expr(a);

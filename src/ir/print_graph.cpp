@@ -15,11 +15,7 @@ void Printer::type(const Type& t) {
     out_ += "None";
     return;
   }
-  if (++depth_ > kPrintDepth) {
-    out_ += "...";
-    --depth_;
-    return;
-  }
+  if (too_deep()) return;
   match(
       t,
       [&](const TensorType& n) {
@@ -168,11 +164,7 @@ void Printer::graph_expr(const Expr& e) {
     out_ += "None";
     return;
   }
-  if (++depth_ > kPrintDepth) {
-    out_ += "...";
-    --depth_;
-    return;
-  }
+  if (too_deep()) return;
   match(
       e, [&](const graph::Var& n) { out_ += var_name(&n); },
       [&](const GlobalVar& n) {
@@ -239,11 +231,7 @@ void Printer::branch_result(const Expr& branch, const VarRef& v) {
 }
 
 void Printer::pattern(const Pattern& p, bool outermost) {
-  if (++depth_ > kPrintDepth) {
-    out_ += "...";
-    --depth_;
-    return;
-  }
+  if (too_deep()) return;
   switch (p->kind) {
     case PatternKind::wildcard:
       out_ += '_';

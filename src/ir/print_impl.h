@@ -127,6 +127,13 @@ class Printer {
   NodeLines* lines_;
   std::string out_;
   int indent_ = 0, depth_ = 0;
+  /// Begins a level, which `--depth_` ends; true where "..." stands for what is too deep.
+  bool too_deep() {
+    if (++depth_ <= kPrintDepth) return false;
+    --depth_;
+    out_ += "...";
+    return true;
+  }
   size_t counted_ = 0;  ///< up to there, the line breaks of out_ are in line_
   int32_t line_ = 1;
   bool implicit_ = false;  ///< inside a signature or match: unknown names are symbolic sizes defined here

@@ -7,7 +7,7 @@
 // keep their shape. Needs: opaque blocks. Keeps: loops, and the values of every element that is accessed.
 #include <map>
 
-#include "analysis/lasting.h"
+#include "analysis/condition.h"
 #include "pass/tensor/lowering.h"
 
 namespace tenon {
@@ -47,20 +47,12 @@ class Compact : public tensor_detail::Rewriter {
       return r;
     }
     if (const auto* n = s.as<IfThenElse>()) {
-      Stmt yes, no;
-      {
-        Analyzer::Scope in = analyzer_.assume(lasting_part(n->condition));
-        yes = stmt(n->then_case);
-      }
-      if (n->else_case) {
-        Analyzer::Scope in = analyzer_.assume(lasting_part(logical_not(n->condition)));
-        no = stmt(n->else_case);
-      }
+      const auto sides = visit_branches(*n, analyzer_, [&](const Stmt& x) { return stmt(x); });
       const PrimExpr c = expr(n->condition);
       return tensor_detail::edited<IfThenElse>(s, [&](IfThenElse* m) {
         m->condition = c;
-        m->then_case = yes;
-        m->else_case = no;
+        m->then_case = sides.first;
+        m->else_case = sides.second;
       });
     }
     if (const auto* n = s.as<Block>()) {

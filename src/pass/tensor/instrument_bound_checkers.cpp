@@ -5,7 +5,7 @@
 // Every access that is not provably inside its buffer is asserted before its statement; lazy choices and
 // predicates guard the assertion. The condition of a while loop is asserted before each turn.
 // Needs: no vectors yet (accesses of several lanes are checked where they are ramps). Keeps: the program.
-#include "analysis/lasting.h"
+#include "analysis/condition.h"
 #include "pass/tensor/lowering.h"
 
 namespace tenon {
@@ -35,18 +35,10 @@ class Instrument : public tensor_detail::Rewriter {
     }
     if (const auto* n = s.as<IfThenElse>()) {
       look(n->condition, PrimExpr(), checks);
-      Stmt yes, no;
-      {
-        Analyzer::Scope in = analyzer_.assume(lasting_part(n->condition));
-        yes = stmt(n->then_case);
-      }
-      if (n->else_case) {
-        Analyzer::Scope in = analyzer_.assume(lasting_part(logical_not(n->condition)));
-        no = stmt(n->else_case);
-      }
+      const auto sides = visit_branches(*n, analyzer_, [&](const Stmt& x) { return stmt(x); });
       return with(checks, edited<IfThenElse>(s, [&](IfThenElse* m) {
-                    m->then_case = yes;
-                    m->else_case = no;
+                    m->then_case = sides.first;
+                    m->else_case = sides.second;
                   }));
     }
     if (const auto* n = s.as<tir::While>()) {

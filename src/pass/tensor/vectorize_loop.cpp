@@ -10,7 +10,7 @@
 // buffers. Keeps: every element's value; the iterations are independent by contract.
 #include <unordered_set>
 
-#include "analysis/lasting.h"
+#include "analysis/condition.h"
 #include "ir/intrinsic.h"
 #include "pass/tensor/lowering.h"
 
@@ -374,18 +374,10 @@ class Vectorize : public tensor_detail::Rewriter {
       return n->kind == ForKind::vectorized ? loop(r) : r;
     }
     if (const auto* n = s.as<IfThenElse>()) {
-      Stmt yes, no;
-      {
-        Analyzer::Scope in = analyzer_.assume(lasting_part(n->condition));
-        yes = stmt(n->then_case);
-      }
-      if (n->else_case) {
-        Analyzer::Scope in = analyzer_.assume(lasting_part(logical_not(n->condition)));
-        no = stmt(n->else_case);
-      }
+      const auto sides = visit_branches(*n, analyzer_, [&](const Stmt& x) { return stmt(x); });
       return tensor_detail::edited<IfThenElse>(s, [&](IfThenElse* m) {
-        m->then_case = yes;
-        m->else_case = no;
+        m->then_case = sides.first;
+        m->else_case = sides.second;
       });
     }
     return below(s);
