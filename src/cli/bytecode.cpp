@@ -6,6 +6,7 @@
 #include <fmt/ranges.h>
 
 #include "cli/console.h"
+#include "runtime/builtin.h"
 
 namespace tenon::cli {
 namespace {
@@ -38,15 +39,16 @@ std::string args_text(std::span<const Arg> args) {
 }
 
 /// Builtins that take a data type, and which operand it is.
-constexpr std::pair<std::string_view, size_t> kDataTypeOperands[] = {{"vm.builtin.alloc_tensor", 0},
-                                                                     {"vm.builtin.arena_tensor", 1},
-                                                                     {"vm.builtin.check_tensor", 2},
-                                                                     {"vm.builtin.to_tensor", 1}};
+constexpr std::pair<Builtin, size_t> kDataTypeOperands[] = {{Builtin::alloc_tensor, 0},
+                                                            {Builtin::arena_tensor, 1},
+                                                            {Builtin::check_tensor, 2},
+                                                            {Builtin::to_tensor, 1}};
 std::string builtin_text(const std::string& name, std::span<const Arg> args) {
   std::vector<std::string> texts;
   for (const Arg& a : args) texts.push_back(arg_text(a));
   for (const auto& [builtin, k] : kDataTypeOperands)
-    if (name == builtin && k < args.size() && args[k].kind() == ArgKind::Immediate && args[k].value() != 0)
+    if (builtin_of(name) == builtin && k < args.size() && args[k].kind() == ArgKind::Immediate &&
+        args[k].value() != 0)
       texts[k] = to_string(dtype_of_word(args[k].value()));
   return fmt::format("{}({})", name, fmt::join(texts, ", "));
 }

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Inside the VM: decoded programs, frames, and what a builtin may ask of the machine that calls it.
 #pragma once
+#include "runtime/builtin.h"
 #include "runtime/kernel_calls.h"
 #include "runtime/memory_pool.h"
 #include "runtime/vm.h"
@@ -42,7 +43,7 @@ struct Program {
   std::vector<int64_t> symbol_bounds;  ///< the largest value of each; -1: any
 };
 
-/// A row of the table of builtins.
+/// A row of the table of builtins, which is in the order of `Builtin`.
 struct BuiltinInfo {
   /// What a call depends on.
   enum Effect : uint8_t {
@@ -54,13 +55,13 @@ struct BuiltinInfo {
     ReadsShape,   ///< the elements of the first argument, which become a Shape
     ReadsNumber,  ///< its only element, which becomes a number
   };
-  std::string_view name;
   BuiltinCode code;
   Effect effect = OfElements;
   int8_t dims = -1;  ///< the first argument that is a dimension; -1: none
 };
-const BuiltinInfo* find_builtin(std::string_view name);  ///< "vm.builtin.NAME"; null if there is none
+const BuiltinInfo* find_builtin(std::string_view name);  ///< null: the name is the registry's
 bool is_allocation(const Step& step);                    ///< of alloc_tensor
+bool is_tuple(const Step& step);
 
 struct Frame {
   const VMFunction* function = nullptr;

@@ -154,8 +154,6 @@ void mark_fresh(std::vector<PathStep>& path, int32_t num_registers) {
   }
 }
 
-bool is_tuple(const Step& s) { return s.callee && s.callee->name == "vm.builtin.tuple"; }
-
 /// For each register of `main`: does a step read it from `next` on, or from where one of these jumps back to?
 [[gnu::cold]] std::vector<uint8_t> read_behind(const Machine& m, const Step* next) {
   const VMFunction& f = m.artifact.main();

@@ -48,7 +48,7 @@ namespace {
     if (Step* s = writer(reg, reader); s && is_allocation(*s)) s->output = output;
   };
   const Step* last = writer(steps[ret].dst, ret);
-  if (!last || !last->callee || last->callee->name != "vm.builtin.tuple") return mark(steps[ret].dst, ret, 0);
+  if (!last || !is_tuple(*last)) return mark(steps[ret].dst, ret, 0);
   for (uint32_t k = 0; k < last->num_args; ++k)
     if (last->args[k].kind() == ArgKind::Register)
       mark(int32_t(last->args[k].value()), int32_t(last - steps), int32_t(k));

@@ -351,46 +351,44 @@ void text(Machine& m, const Step& s) {
 void none(Machine& m, const Step& s) { m.set_result(s, Any()); }
 
 using enum BuiltinInfo::Effect;
-constexpr BuiltinInfo table[] = {{"match_shape", match_shape, OfShapes, 1},
-                                 {"check_tensor", check_tensor, Views, 1},
-                                 {"compute_shape", compute_shape, OfShapes, 0},
-                                 {"make_shape", make_shape, MakesShape, 0},
-                                 {"shape_of", shape_of, MakesShape},
-                                 {"tensor_to_shape", tensor_to_shape, ReadsShape},
-                                 {"shape_to_tensor", shape_to_tensor},
-                                 {"shape_dim", shape_dim},
-                                 {"alloc_tensor", alloc_tensor, Allocates, 1},
-                                 {"arena_tensor", arena_tensor, Allocates, 2},
-                                 {"copy_into", copy_into},
-                                 {"reshape", reshape, Views, 1},
-                                 {"copy", copy},
-                                 {"tuple", tuple, OfShapes},
-                                 {"tuple_get", tuple_get},
-                                 {"scalar", scalar, ReadsNumber},
-                                 {"to_tensor", to_tensor},
-                                 {"text", text},
-                                 {"none", none, OfShapes},
-                                 {"move", move, Views},
-                                 {"make_closure", make_closure},
-                                 {"make_data", make_data},
-                                 {"data_is", data_is},
-                                 {"data_field", data_field},
-                                 {"no_case", no_case},
-                                 {"ref_create", ref_create},
-                                 {"ref_read", ref_read},
-                                 {"ref_write", ref_write}};
+constexpr BuiltinInfo table[] = {{match_shape, OfShapes, 1},
+                                 {check_tensor, Views, 1},
+                                 {compute_shape, OfShapes, 0},
+                                 {make_shape, MakesShape, 0},
+                                 {shape_of, MakesShape},
+                                 {tensor_to_shape, ReadsShape},
+                                 {shape_to_tensor},
+                                 {shape_dim},
+                                 {alloc_tensor, Allocates, 1},
+                                 {arena_tensor, Allocates, 2},
+                                 {copy_into},
+                                 {reshape, Views, 1},
+                                 {copy},
+                                 {tuple, OfShapes},
+                                 {tuple_get},
+                                 {scalar, ReadsNumber},
+                                 {to_tensor},
+                                 {text},
+                                 {none, OfShapes},
+                                 {move, Views},
+                                 {make_closure},
+                                 {make_data},
+                                 {data_is},
+                                 {data_field},
+                                 {no_case},
+                                 {ref_create},
+                                 {ref_read},
+                                 {ref_write}};
+static_assert(std::size(table) == std::size(builtin_names));
 
 }  // namespace
 
 const BuiltinInfo* find_builtin(std::string_view name) {
-  constexpr std::string_view prefix = "vm.builtin.";
-  if (!name.starts_with(prefix)) return nullptr;
-  name.remove_prefix(prefix.size());
-  for (const auto& entry : table)
-    if (entry.name == name) return &entry;
-  return nullptr;
+  const std::optional<Builtin> found = builtin_of(name);
+  return found ? &table[size_t(*found)] : nullptr;
 }
 
 bool is_allocation(const Step& step) { return step.builtin == alloc_tensor; }
+bool is_tuple(const Step& step) { return step.builtin == tuple; }
 
 }  // namespace tenon

@@ -17,9 +17,9 @@ bool Body::call(uint32_t i, const Instruction& in, State& s) {
   if (c.kind == CalleeKind::Closure) throw NoEntry{"it calls a function that is a value"};
   // A path that the inputs do not allow, in the model's own words.
   if (c.name == "tenon.refuse") return line(fmt::format("return {};", kRefused)), false;
-  const std::string_view prefix = "vm.builtin.";
-  if (!c.name.starts_with(prefix)) throw NoEntry{"it calls `" + c.name + "` while it runs"};
-  builtin(c.name.substr(prefix.size()), i, in, s);
+  const std::optional<Builtin> own = builtin_of(c.name);
+  if (!own) throw NoEntry{"it calls `" + c.name + "` while it runs"};
+  builtin(*own, i, in, s);
   return true;
 }
 
@@ -141,12 +141,12 @@ std::string Body::printed(int32_t index, const VMFunction& f, const std::string&
   return name;
 }
 
-void Body::builtin(const std::string& name, uint32_t i, const Instruction& in, State& s) {
+void Body::builtin(Builtin b, uint32_t i, const Instruction& in, State& s) {
   auto arg = [&](uint32_t k) { return operand(in, k, s); };
-  if (name == "none") return put(in.dst, s, Operand{});
-  if (name == "move" || name == "check_tensor") return put(in.dst, s, arg(0));
-  if (name == "alloc_tensor") return allocate(dtype_of_word(known(arg(0))), sizes(in, 1, s), i, in, s);
-  if (name == "reshape") {
+  if (b == Builtin::none) return put(in.dst, s, Operand{});
+  if (b == Builtin::move || b == Builtin::check_tensor) return put(in.dst, s, arg(0));
+  if (b == Builtin::alloc_tensor) return allocate(dtype_of_word(known(arg(0))), sizes(in, 1, s), i, in, s);
+  if (b == Builtin::reshape) {
     Operand o = tensor_of(arg(0));
     std::vector<int64_t> dims;
     for (const Operand& d : sizes(in, 1, s)) dims.push_back(known(d));
@@ -155,43 +155,43 @@ void Body::builtin(const std::string& name, uint32_t i, const Instruction& in, S
     o.value.dims = dims;
     return put(in.dst, s, o);
   }
-  if (name == "tuple" || name == "make_shape") {
+  if (b == Builtin::tuple || b == Builtin::make_shape) {
     std::vector<Operand> parts;
     std::vector<CValue> values;
-    if (name == "make_shape")
+    if (b == Builtin::make_shape)
       parts = sizes(in, 0, s);
     else
       for (uint32_t k = 0; k < in.num_args; ++k) parts.push_back(arg(k));
     for (const Operand& o : parts) values.push_back(o.value);
     return put(in.dst, s, list(values), parts);
   }
-  if (name == "tuple_get" || name == "shape_dim") {
-    const std::vector<Operand> all = name == "shape_dim" ? shape_of(arg(0)) : items(arg(0));
+  if (b == Builtin::tuple_get || b == Builtin::shape_dim) {
+    const std::vector<Operand> all = b == Builtin::shape_dim ? shape_of(arg(0)) : items(arg(0));
     const int64_t k = known(arg(1));
     if (k < 0 || k >= int64_t(all.size())) throw NoEntry{"it takes a part that a tuple has not"};
     return put(in.dst, s, all[size_t(k)]);
   }
-  if (name == "shape_of") {
+  if (b == Builtin::shape_of) {
     const std::vector<Operand> dims = shape_of(arg(0));
     std::vector<CValue> values;
     for (const Operand& d : dims) values.push_back(d.value);
     return put(in.dst, s, list(values), dims);
   }
-  if (name == "match_shape") return match_shape(in, s);
-  if (name == "compute_shape") return compute_shape(in, s);
-  if (name == "copy") {
+  if (b == Builtin::match_shape) return match_shape(in, s);
+  if (b == Builtin::compute_shape) return compute_shape(in, s);
+  if (b == Builtin::copy) {
     const Operand from = tensor_of(arg(0));
     if (!from.value.dims) throw NoEntry{"a tensor has no known shape"};
     const CValue to = fresh(i, in, s, from.value.dtype, *from.value.dims, 0, "pc");
     copy_bytes("pc", text(from.value, from.holder), to.bytes);
     return put_fresh(in.dst, s, to, "pc");
   }
-  if (name == "copy_into") return copy_into(i, in, s);
-  if (name == "scalar") {
+  if (b == Builtin::copy_into) return copy_into(i, in, s);
+  if (b == Builtin::scalar) {
     const Operand o = arg(0), n = scalar_of(o);
     return put_number(in.dst, s, n.value, scalar_text(o, n));
   }
-  if (name == "to_tensor") {
+  if (b == Builtin::to_tensor) {
     const Operand n = arg(0);
     const DataType t = dtype_of_word(known(arg(1)));
     if (n.value.kind != CValue::number) throw NoEntry{"it makes a tensor of what is no number"};
@@ -200,15 +200,15 @@ void Body::builtin(const std::string& name, uint32_t i, const Instruction& in, S
     line(fmt::format("{}(pc, {});", put_element, text(n.value, n.holder)));
     return put_fresh(in.dst, s, to, "pc");
   }
-  if (name == "shape_to_tensor") {
+  if (b == Builtin::shape_to_tensor) {
     const std::vector<Operand> dims = shape_of(arg(0));
     const CValue to = fresh(i, in, s, i64, {int64_t(dims.size())}, 0, "pc");
     for (size_t k = 0; k < dims.size(); ++k)
       line(fmt::format("tenon_put_int64((char*)pc + {}, {});", 8 * k, text(dims[k].value, dims[k].holder)));
     return put_fresh(in.dst, s, to, "pc");
   }
-  if (name == "tensor_to_shape") return tensor_to_shape(in, s);
-  throw NoEntry{"it calls `vm.builtin." + name + "` while it runs"};
+  if (b == Builtin::tensor_to_shape) return tensor_to_shape(in, s);
+  throw NoEntry{fmt::format("it calls `{}` while it runs", name_of(b))};
 }
 
 void Body::tensor_to_shape(const Instruction& in, State& s) {

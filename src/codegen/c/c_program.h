@@ -5,6 +5,7 @@
 #include <algorithm>
 
 #include "codegen/c/c_values.h"
+#include "runtime/builtin.h"
 
 namespace tenon::codegen {
 
@@ -161,7 +162,7 @@ class Body {
                       const std::vector<CValue>& values, const std::vector<std::string>& taken,
                       const std::vector<std::string>& results);
 
-  void builtin(const std::string& name, uint32_t i, const Instruction& in, State& s);
+  void builtin(Builtin b, uint32_t i, const Instruction& in, State& s);
   void put_fresh(int32_t dst, State& s, const CValue& v, const std::string& variable_name) {
     if (dst < 0) return;
     assign("p" + std::to_string(dst), variable_name);

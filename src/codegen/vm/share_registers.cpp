@@ -74,14 +74,14 @@ class Sharing {
         if (v.begin >= 0 && v.begin < begin && v.end >= begin) v.end = std::max(v.end, end);
   }
 
-  std::string_view builtin_of(const Instruction& n) const {
+  std::optional<Builtin> called(const Instruction& n) const {
     if (n.op != Opcode::Call || exe_.callees[size_t(n.callee)].kind != CalleeKind::Builtin) return {};
-    return exe_.callees[size_t(n.callee)].name;
+    return builtin_of(exe_.callees[size_t(n.callee)].name);
   }
 
   /// A move from a register that is over with it: the tensor need not be shared.
   void give_up(Instruction& n, const std::vector<int32_t>& over) {
-    if (builtin_of(n) != "vm.builtin.move" || n.num_args != 1 || n.dst < 0) return;
+    if (called(n) != Builtin::move || n.num_args != 1 || n.dst < 0) return;
     const Arg from = exe_.args[n.first_arg];
     if (from.kind() != ArgKind::Register || from.value() == n.dst ||
         std::ranges::find(over, int32_t(from.value())) == over.end())
@@ -93,12 +93,11 @@ class Sharing {
   }
 
   Content content_of(const Instruction& n) const {
-    const std::string_view builtin = builtin_of(n);
-    if (builtin == "vm.builtin.scalar" || builtin == "vm.builtin.make_shape" ||
-        builtin == "vm.builtin.shape_of" || builtin == "vm.builtin.tensor_to_shape" ||
-        builtin == "vm.builtin.shape_dim")
+    const std::optional<Builtin> builtin = called(n);
+    if (builtin == Builtin::scalar || builtin == Builtin::make_shape || builtin == Builtin::shape_of ||
+        builtin == Builtin::tensor_to_shape || builtin == Builtin::shape_dim)
       return {nullptr, true, true};
-    if (builtin != "vm.builtin.alloc_tensor" || n.num_args == 0) return {};
+    if (builtin != Builtin::alloc_tensor || n.num_args == 0) return {};
     const std::span<const Arg> args(exe_.args.data() + n.first_arg, n.num_args);
     std::vector<int64_t> sizes;
     for (const Arg& a : args.subspan(1))

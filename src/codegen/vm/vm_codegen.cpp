@@ -52,7 +52,7 @@ class FunctionCodegen : VMEmitter {
     }
     for (const VarRef& p : function_->params)  // who calls the model gives shapes as vectors
       if (name_ == "main" && p->declared && p->declared.is<ShapeType>())
-        values_[p.get()].arg = builtin_value("vm.builtin.tensor_to_shape", {values_[p.get()].arg});
+        values_[p.get()].arg = builtin_value(Builtin::tensor_to_shape, {values_[p.get()].arg});
     out.num_params = int32_t(function_->params.size());
     name_values(*function_, out.params, "input_names");
     // Arguments that the callers' types do not vouch for are looked at.
@@ -103,7 +103,7 @@ class FunctionCodegen : VMEmitter {
     shape_postfix(e, name_, args, [&](const PrimExpr& part) {
       return part.is<tir::Var>() ? size(part).value() : computed_slot(part);
     });
-    builtin("vm.builtin.compute_shape", args, -1);
+    builtin(Builtin::compute_shape, args, -1);
     computed_[symbol_hash(e)].emplace_back(e, slot);
     return Arg::of(ArgKind::Heap, slot);
   }
@@ -125,8 +125,8 @@ class FunctionCodegen : VMEmitter {
       const auto* s = t->value.as<tir::Var>();
       if (!s || slots_.count(s)) return;
       slots_[s] = heap_++;
-      Arg shape = builtin_value("vm.builtin.make_shape", {arg(o)});
-      builtin("vm.builtin.match_shape", {shape, number(1), number(DimMatch::Bind), number(slots_[s])}, -1);
+      Arg shape = builtin_value(Builtin::make_shape, {arg(o)});
+      builtin(Builtin::match_shape, {shape, number(1), number(DimMatch::Bind), number(slots_[s])}, -1);
       return;
     }
     auto shape = known_shape(type);
@@ -149,7 +149,7 @@ class FunctionCodegen : VMEmitter {
         args.push_back(number(0));
       }
     }
-    if (needed) builtin("vm.builtin.match_shape", args, -1);
+    if (needed) builtin(Builtin::match_shape, args, -1);
   }
   /// Dimensions that are expressions, once every symbol has its value.
   void check_expressions(const Type& type, const Operand& o) {
@@ -171,7 +171,7 @@ class FunctionCodegen : VMEmitter {
     if (!needed) return;
     std::vector<Arg> args{arg(o), number(int64_t(shape->size()))};
     args.insert(args.end(), pairs.begin(), pairs.end());
-    builtin("vm.builtin.match_shape", args, -1);
+    builtin(Builtin::match_shape, args, -1);
   }
 
   // ---------------------------------------------------------------- values
@@ -192,20 +192,20 @@ class FunctionCodegen : VMEmitter {
     if (const auto* s = e.as<ShapeExpr>()) {
       std::vector<Arg> dims;
       for (const PrimExpr& d : s->values) dims.push_back(size(d));
-      return {builtin_value("vm.builtin.make_shape", dims), false, false, {}};
+      return {builtin_value(Builtin::make_shape, dims), false, false, {}};
     }
     if (const auto* p = e.as<PrimValue>()) {
       if (!p->value.dtype().is_float()) return {size(p->value), false, false, {}};
       if (const auto* f = p->value.as<tir::FloatImm>()) {
         Arg c = Arg::of(ArgKind::Constant, m_.constant(NDArray::scalar(f->value, f64)));
-        return {builtin_value("vm.builtin.scalar", {c}), false, false, {}};
+        return {builtin_value(Builtin::scalar, {c}), false, false, {}};
       }
     }
     if (const auto* t = e.as<graph::StringImm>()) {
       const int64_t length = int64_t(t->value.size());
       Arg c = Arg::of(ArgKind::Constant,
                       m_.constant(NDArray::from_bytes({length}, u8, t->value.data(), t->value.size())));
-      return {builtin_value("vm.builtin.text", {c}), false, false, {}};
+      return {builtin_value(Builtin::text, {c}), false, false, {}};
     }
     if (const auto* d = e.as<DataTypeImm>()) return {number(dtype_word(d->value)), false, false, {}};
     if (e.is<SeqExpr>()) return body(e);
@@ -246,7 +246,7 @@ class FunctionCodegen : VMEmitter {
   void check_kind(const Type& type, const Operand& o) {
     const auto* t = type ? as_tensor(type) : nullptr;
     if (!t) return;
-    builtin("vm.builtin.check_tensor",
+    builtin(Builtin::check_tensor,
             {arg(o), number(t->ndim), number(t->dtype.is_void() ? 0 : dtype_word(t->dtype))}, registers_++);
   }
 
@@ -298,14 +298,14 @@ class FunctionCodegen : VMEmitter {
   // ---------------------------------------------------------------- data
   Operand part(const PatternNode& p, const Operand& o, size_t i) {
     if (p.kind == PatternKind::tuple) return item(o, int64_t(i));
-    return {builtin_value("vm.builtin.data_field", {arg(o), number(int64_t(i))}), false, true, {}};
+    return {builtin_value(Builtin::data_field, {arg(o), number(int64_t(i))}), false, true, {}};
   }
   /// Jumps in `fails` leave when the value is another one.
   void test(const PatternNode& p, const Operand& o, std::vector<size_t>& fails) {
     if (always(p)) return;
     if (p.kind == PatternKind::constructor)
       fails.push_back(
-          jump(Opcode::If, builtin_value("vm.builtin.data_is", {arg(o), number(p.constructor->tag)})));
+          jump(Opcode::If, builtin_value(Builtin::data_is, {arg(o), number(p.constructor->tag)})));
     for (size_t i = 0; i < p.items.size(); ++i)
       if (!always(*p.items[i])) test(*p.items[i], part(p, o, i), fails);
   }
@@ -341,7 +341,7 @@ class FunctionCodegen : VMEmitter {
       for (size_t f : fails) land(f);
     }
     if (!all) {
-      builtin("vm.builtin.no_case", {}, -1);
+      builtin(Builtin::no_case, {}, -1);
       // The VM does not come here; the code of a function ends with a return.
       return_value({Arg::of(ArgKind::Register, reg(subject)), false, false, {}});
     }
@@ -376,7 +376,7 @@ class FunctionCodegen : VMEmitter {
 
   /// An int that is 0 for false.
   Arg condition(const Expr& e, const Operand& o) {
-    if (e->type && as_tensor(e->type)) return builtin_value("vm.builtin.scalar", {arg(o)});
+    if (e->type && as_tensor(e->type)) return builtin_value(Builtin::scalar, {arg(o)});
     return arg(o);
   }
   template <class F>
@@ -438,7 +438,7 @@ class FunctionCodegen : VMEmitter {
       state.items.push_back(target);
       values_[n.loop_vars[i].get()] = target;
     }
-    if (!copies.empty()) builtin("vm.builtin.copy_into", copies, -1);
+    if (!copies.empty()) builtin(Builtin::copy_into, copies, -1);
     const size_t begin = exe_.code.size();
     scoped([&] {
       for (size_t i = 0; i < n.loop_vars.size(); ++i)
@@ -460,7 +460,7 @@ class FunctionCodegen : VMEmitter {
         held.push_back(i);
       }
       next_state(state, held, fresh);
-      if (!copies.empty()) builtin("vm.builtin.copy_into", copies, -1);
+      if (!copies.empty()) builtin(Builtin::copy_into, copies, -1);
       size_t back = jump(Opcode::Goto);
       exe_.code[back].offset = int32_t(int64_t(begin) - int64_t(back));
       land(to_end);
@@ -489,7 +489,7 @@ class FunctionCodegen : VMEmitter {
     const Arg all = arg(fresh);
     for (size_t k = 0; k < held.size(); ++k)
       assign(state.items[held[k]],
-             {builtin_value("vm.builtin.tuple_get", {all, number(int64_t(k))}), false, false, {}});
+             {builtin_value(Builtin::tuple_get, {all, number(int64_t(k))}), false, false, {}});
   }
 
   Operand closure(const GlobalVar& g, const std::vector<Arg>& captured, const Origin& origin) {
@@ -500,14 +500,14 @@ class FunctionCodegen : VMEmitter {
            place(origin));
     std::vector<Arg> args{number(it->second)};
     args.insert(args.end(), captured.begin(), captured.end());
-    return {builtin_value("vm.builtin.make_closure", args), false, false, {}};
+    return {builtin_value(Builtin::make_closure, args), false, false, {}};
   }
 
   Operand call(const Call& c, const VarRef& var) {
     if (const auto* made = c.op.as<Constructor>()) {
       std::vector<Arg> args{number(made->tag)};
       for (const Expr& a : c.args) args.push_back(arg(leaf(a)));
-      return {builtin_value("vm.builtin.make_data", args), false, true, {}};
+      return {builtin_value(Builtin::make_data, args), false, true, {}};
     }
     if (c.op.is<Var>()) {
       std::vector<Arg> args{arg(leaf(c.op))};
@@ -541,17 +541,17 @@ class FunctionCodegen : VMEmitter {
       if (!g) fail("T0813", "make_closure needs a function of the module", place(c.origin));
       return closure(*g, captured, c.origin);
     }
-    if (op->name == "ref_create" || op->name == "ref_read" || op->name == "ref_write") {
+    if (const std::optional<Builtin> own = reference_builtin(op->name)) {
       std::vector<Arg> args;
       for (const Expr& a : c.args) args.push_back(arg(leaf(a)));
-      return {builtin_value("vm.builtin." + op->name, args), false, true, {}};
+      return {builtin_value(*own, args), false, true, {}};
     }
     if (op->name == "call_tir" || op->name == "call_tir_impure") return call_kernel(c, var);
     if (op->name == "call_tir_inplace") return call_inplace(c);
     if (op->name == "call_dps_packed") return call_dps(c);
     if (op->name == "call_packed" || op->name == "call_pure_packed") return call_packed(c);
-    if (const std::string_view own = vm_builtin_of(op->name); !own.empty())
-      return {builtin_value(own, {arg(leaf(c.args[0]))}), false, false, {}};
+    if (const std::optional<Builtin> own = shape_builtin(op->name))
+      return {builtin_value(*own, {arg(leaf(c.args[0]))}), false, false, {}};
     m_.problems.add(Diagnostic{"T0811",
                                fmt::format("operator `{}` cannot be compiled here: {}", op->name, why_not(c)),
                                place(c.origin),
@@ -570,7 +570,7 @@ class FunctionCodegen : VMEmitter {
     auto shape = known_shape(type);
     if (t && !shape && t->shape &&
         t->shape.is<Var>())  // as many sizes as the shape has when the program runs
-      return {builtin_value("vm.builtin.alloc_tensor", {number(dtype_word(t->dtype)), arg(leaf(t->shape))}),
+      return {builtin_value(Builtin::alloc_tensor, {number(dtype_word(t->dtype)), arg(leaf(t->shape))}),
               false,
               false,
               {}};
@@ -583,8 +583,8 @@ class FunctionCodegen : VMEmitter {
     const bool bounded = !args.empty();
     args.push_back(number(dtype_word(t->dtype)));
     for (const PrimExpr& d : *shape) args.push_back(size(d));
-    if (bounded) return {builtin_value("vm.builtin.arena_tensor", args), false, false, {}};
-    return {builtin_value("vm.builtin.alloc_tensor", args), false, false, {}};
+    if (bounded) return {builtin_value(Builtin::arena_tensor, args), false, false, {}};
+    return {builtin_value(Builtin::alloc_tensor, args), false, false, {}};
   }
   static Operand result(const Call& c, std::vector<Operand> outputs) {
     const bool tuple = c.type ? c.type.is<TupleType>() : outputs.size() != 1;
@@ -653,9 +653,7 @@ class FunctionCodegen : VMEmitter {
     return result(c, outputs);
   }
   /// Writing over a value that someone else may read later needs a copy first.
-  Operand owned_copy(const Operand& o) {
-    return {builtin_value("vm.builtin.copy", {arg(o)}), false, false, {}};
-  }
+  Operand owned_copy(const Operand& o) { return {builtin_value(Builtin::copy, {arg(o)}), false, false, {}}; }
 
   Operand call_dps(const Call& c) {
     std::vector<Arg> args;
@@ -665,12 +663,12 @@ class FunctionCodegen : VMEmitter {
       outputs.push_back(destination(t, -1));
       args.push_back(outputs.back().arg);
     }
-    builtin(symbol_of(c), args, -1);
+    packed(symbol_of(c), args, -1);
     return result(c, outputs);
   }
   Operand call_packed(const Call& c) {
     const std::string symbol = symbol_of(c);
-    if (symbol == "vm.builtin.reshape") {
+    if (symbol == name_of(Builtin::reshape)) {
       Operand from = leaf(c.args[1]);
       auto dims = c.type ? static_shape(c.type) : std::nullopt;
       if (from.arg.kind() == ArgKind::Arena && !from.is_tuple && dims) {
@@ -679,11 +677,11 @@ class FunctionCodegen : VMEmitter {
       }
       std::vector<Arg> args{arg(from)};
       for (size_t i = 2; i < c.args.size(); ++i) args.push_back(arg(leaf(c.args[i])));
-      return {builtin_value(symbol, args), false, any_borrowed(from), {}};
+      return {builtin_value(Builtin::reshape, args), false, any_borrowed(from), {}};
     }
     std::vector<Arg> args;
     for (size_t i = 1; i < c.args.size(); ++i) args.push_back(arg(leaf(c.args[i])));
-    return {builtin_value(symbol, args), false, false, {}};
+    return {Arg::of(ArgKind::Register, packed(symbol, args, registers_++)), false, false, {}};
   }
 
   std::string name_;

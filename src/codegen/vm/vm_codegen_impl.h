@@ -8,6 +8,7 @@
 #include "ir/module.h"
 #include "ir/origin.h"
 #include "ir/tir.h"
+#include "runtime/builtin.h"
 #include "runtime/executable.h"
 #include "target/target.h"
 
@@ -91,8 +92,9 @@ std::string symbol_of(const graph::Call& c);
 bool always(const graph::PatternNode& p);
 /// Registers of the function whose code begins at `first`, shared where lives do not meet; how many remain.
 int32_t share_registers(Executable& exe, size_t first, int32_t fixed, int32_t registers);
-/// The builtin that computes an operator in the VM itself; empty: none does.
-std::string_view vm_builtin_of(std::string_view op);
+/// The builtin that computes an operator on shapes, or on references, in the VM itself; nullopt: none does.
+std::optional<Builtin> shape_builtin(std::string_view op);
+std::optional<Builtin> reference_builtin(std::string_view op);
 /// The program of compute_shape for an expression of sizes; `slot` gives the heap slot of a symbol, and of a
 /// part that has one.
 void shape_postfix(const PrimExpr& e, const std::string& function, std::vector<Arg>& out,

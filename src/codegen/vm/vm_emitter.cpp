@@ -38,7 +38,7 @@ Arg VMEmitter::arg(const Operand& o) {
   if (!o.is_tuple) return o.arg;
   std::vector<Arg> items;
   for (const Operand& i : o.items) items.push_back(arg(i));
-  return builtin_value("vm.builtin.tuple", items);
+  return builtin_value(Builtin::tuple, items);
 }
 
 int32_t VMEmitter::reg(const Operand& o) {
@@ -51,7 +51,7 @@ Operand VMEmitter::item(const Operand& o, int64_t index) {
     CHECK(index >= 0 && size_t(index) < o.items.size(), "an item that the tuple does not have");
     return o.items[size_t(index)];
   }
-  return {builtin_value("vm.builtin.tuple_get", {o.arg, number(index)}), false, o.borrowed, {}};
+  return {builtin_value(Builtin::tuple_get, {o.arg, number(index)}), false, o.borrowed, {}};
 }
 
 Operand VMEmitter::owned(const Operand& o, const graph::Type& type) {
@@ -62,7 +62,7 @@ Operand VMEmitter::owned(const Operand& o, const graph::Type& type) {
   }
   const bool foreign = o.borrowed || o.arg.kind() == ArgKind::Constant || o.arg.kind() == ArgKind::Arena;
   if (!foreign || !type || !graph::as_tensor(type)) return o;
-  return {builtin_value("vm.builtin.copy", {o.arg}), false, false, {}};
+  return {builtin_value(Builtin::copy, {o.arg}), false, false, {}};
 }
 
 Operand VMEmitter::merge_target(const graph::Type& type, bool borrowed) {

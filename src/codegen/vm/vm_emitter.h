@@ -12,11 +12,15 @@ class VMEmitter {
   explicit VMEmitter(ModuleCodegen& owner) : m_(owner), exe_(owner.exe) {}
 
   int32_t emit_call(int callee, const std::vector<Arg>& args, int32_t dst);
-  int32_t builtin(std::string_view name, const std::vector<Arg>& args, int32_t dst) {
-    return emit_call(m_.callee(CalleeKind::Builtin, std::string(name)), args, dst);
+  int32_t builtin(Builtin b, const std::vector<Arg>& args, int32_t dst) {
+    return packed(name_of(b), args, dst);
   }
-  Arg builtin_value(std::string_view name, const std::vector<Arg>& args) {
-    return Arg::of(ArgKind::Register, builtin(name, args, registers_++));
+  Arg builtin_value(Builtin b, const std::vector<Arg>& args) {
+    return Arg::of(ArgKind::Register, builtin(b, args, registers_++));
+  }
+  /// A function of the registry.
+  int32_t packed(const std::string& name, const std::vector<Arg>& args, int32_t dst) {
+    return emit_call(m_.callee(CalleeKind::Builtin, name), args, dst);
   }
   static Arg number(int64_t v) { return Arg::of(ArgKind::Immediate, v); }
   static Arg number(DimMatch m) { return number(int64_t(m)); }
@@ -30,7 +34,7 @@ class VMEmitter {
   /// The operand in a register.
   int32_t reg(const Operand& o);
   /// Copies one value (not its memory) to a register.
-  int32_t move(const Operand& value, int32_t dst) { return builtin("vm.builtin.move", {arg(value)}, dst); }
+  int32_t move(const Operand& value, int32_t dst) { return builtin(Builtin::move, {arg(value)}, dst); }
   Operand item(const Operand& o, int64_t index);
   /// What the caller of the model gets is its own memory.
   Operand owned(const Operand& o, const graph::Type& type);

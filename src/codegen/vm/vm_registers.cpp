@@ -58,11 +58,24 @@ std::string symbol_of(const Call& c) {
   return f->symbol;
 }
 
-std::string_view vm_builtin_of(std::string_view op) {
-  return op == "shape_of"          ? "vm.builtin.shape_of"
-         : op == "tensor_to_shape" ? "vm.builtin.tensor_to_shape"
-         : op == "shape_to_tensor" ? "vm.builtin.shape_to_tensor"
-                                   : "";
+namespace {
+std::optional<Builtin> named(std::string_view op,
+                             std::initializer_list<std::pair<std::string_view, Builtin>> all) {
+  for (const auto& [name, builtin] : all)
+    if (name == op) return builtin;
+  return std::nullopt;
+}
+}  // namespace
+
+std::optional<Builtin> shape_builtin(std::string_view op) {
+  return named(op, {{"shape_of", Builtin::shape_of},
+                    {"tensor_to_shape", Builtin::tensor_to_shape},
+                    {"shape_to_tensor", Builtin::shape_to_tensor}});
+}
+std::optional<Builtin> reference_builtin(std::string_view op) {
+  return named(op, {{"ref_create", Builtin::ref_create},
+                    {"ref_read", Builtin::ref_read},
+                    {"ref_write", Builtin::ref_write}});
 }
 
 namespace {

@@ -6,6 +6,7 @@
 #include <map>
 #include <optional>
 
+#include "runtime/builtin.h"
 #include "runtime/libraries/graph/graph.h"
 
 namespace tenon::operator_graph {
@@ -173,32 +174,31 @@ class Builder {
   }
 
   void builtin(const std::string& name, std::span<const Arg> args, int32_t dst) {
-    constexpr std::string_view prefix = "vm.builtin.";
-    const std::string_view what =
-        name.starts_with(prefix) ? std::string_view(name).substr(prefix.size()) : "";
+    const std::optional<Builtin> what = builtin_of(name);
     Slot result;
-    if (what == "alloc_tensor" && args[0].kind() == ArgKind::Immediate) {
+    if (what == Builtin::alloc_tensor && args[0].kind() == ArgKind::Immediate) {
       result.fresh = Entry{dtype_of_word(args[0].value()), dims(args.subspan(1))};
-    } else if (what == "reshape") {
+    } else if (what == Builtin::reshape) {
       const Value of = read(args[0]);
       Entry entry = graph_.entry(of);
       entry.shape = dims(args.subspan(1));
       result.values = {add_view({of}, std::move(entry))};
-    } else if (what == "move" || what == "copy" ||
-               what == "check_tensor") {  // results are copied where somebody has them
+    } else if (what == Builtin::move || what == Builtin::copy ||
+               what == Builtin::check_tensor) {  // results are copied where somebody has them
       result.values = {read(args[0])};
-    } else if (what == "tuple") {
+    } else if (what == Builtin::tuple) {
       for (const Arg a : args) result.values.push_back(read(a));
-    } else if (what == "tuple_get" && args[0].kind() == ArgKind::Register) {
+    } else if (what == Builtin::tuple_get && args[0].kind() == ArgKind::Register) {
       const Slot& tuple = registers_[size_t(args[0].value())];
       if (args[1].kind() != ArgKind::Immediate || size_t(args[1].value()) >= tuple.values.size())
         refuse("takes a part of what is no tuple of tensors");
       result.values = {tuple.values[size_t(args[1].value())]};
-    } else if (what == "match_shape" || what == "compute_shape" || what == "make_shape" ||
-               what == "shape_of" || what == "alloc_tensor" || what == "shape_to_tensor" ||
-               what == "tensor_to_shape" || what == "arena_tensor") {
+    } else if (what == Builtin::match_shape || what == Builtin::compute_shape ||
+               what == Builtin::make_shape || what == Builtin::shape_of || what == Builtin::alloc_tensor ||
+               what == Builtin::shape_to_tensor || what == Builtin::tensor_to_shape ||
+               what == Builtin::arena_tensor) {
       refuse_sizes();
-    } else if (what != "none") {
+    } else if (what != Builtin::none) {
       refuse("calls `" + name + "`, which is no kernel");
     }
     if (dst >= 0) registers_[size_t(dst)] = std::move(result);

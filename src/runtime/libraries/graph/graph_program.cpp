@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <map>
 
+#include "runtime/builtin.h"
 #include "runtime/libraries/graph/graph.h"
 
 namespace tenon::operator_graph {
@@ -58,9 +59,9 @@ class Program {
     e_.args.insert(e_.args.end(), args.begin(), args.end());
   }
   /// The register that a builtin's result is in.
-  Arg builtin(const std::string& name, std::vector<Arg> args, const std::vector<int64_t>& numbers = {}) {
+  Arg builtin(Builtin b, std::vector<Arg> args, const std::vector<int64_t>& numbers = {}) {
     for (const int64_t n : numbers) args.push_back(Arg::of(ArgKind::Immediate, n));
-    const auto [it, fresh] = callees_.emplace("vm.builtin." + name, int32_t(e_.callees.size()));
+    const auto [it, fresh] = callees_.emplace(name_of(b), int32_t(e_.callees.size()));
     if (fresh) e_.callees.push_back({.kind = CalleeKind::Builtin, .name = it->first});
     call(it->second, registers_, args);
     return Arg::of(ArgKind::Register, registers_++);
@@ -79,7 +80,8 @@ class Program {
         return;
       case NodeKind::view: {
         const Entry& e = n.outputs[0];
-        places = {e.offset != kNoStorage ? in_arena(e) : builtin("reshape", {place(n.inputs[0])}, e.shape)};
+        places = {e.offset != kNoStorage ? in_arena(e)
+                                         : builtin(Builtin::reshape, {place(n.inputs[0])}, e.shape)};
         return;
       }
       case NodeKind::operation:
@@ -91,7 +93,7 @@ class Program {
       places.push_back(
           e.offset != kNoStorage
               ? in_arena(e)
-              : builtin("alloc_tensor", {Arg::of(ArgKind::Immediate, dtype_word(e.dtype))}, e.shape));
+              : builtin(Builtin::alloc_tensor, {Arg::of(ArgKind::Immediate, dtype_word(e.dtype))}, e.shape));
       args.push_back(places.back());
     }
     for (const int64_t v : n.numbers) args.push_back(Arg::of(ArgKind::Immediate, v));
@@ -105,10 +107,10 @@ class Program {
       const Entry& e = g_.entry(head);
       const Arg at = place(head);
       heads.push_back(at.kind() == ArgKind::Register ? at
-                      : at.kind() == ArgKind::Arena  ? builtin("reshape", {at}, e.shape)
-                                                     : builtin("move", {at}));
+                      : at.kind() == ArgKind::Arena  ? builtin(Builtin::reshape, {at}, e.shape)
+                                                     : builtin(Builtin::move, {at}));
     }
-    return int32_t((heads.size() == 1 ? heads[0] : builtin("tuple", heads)).value());
+    return int32_t((heads.size() == 1 ? heads[0] : builtin(Builtin::tuple, heads)).value());
   }
 
   const Graph& g_;
