@@ -6,6 +6,7 @@
 #include <algorithm>
 
 #include "autoschedule/rules.h"
+#include "ir/attr_keys.h"
 
 namespace tenon {
 
@@ -247,7 +248,7 @@ PrimFunc default_schedule(const PrimFunc& function, const Target& target,
   rules::Draft draft{.schedule = Schedule(function), .target = target, .attempts = attempts};
   rules::schedule_all(draft);
   PrimFunc out = draft.schedule.function();
-  out.edit()->attrs.set("tenon.trace", Any(draft.schedule.trace().to_json()));
+  out.edit()->attrs.set(kTraceAttr, Any(draft.schedule.trace().to_json()));
   return out;
 }
 

@@ -10,6 +10,7 @@
 #include <set>
 
 #include "codegen/calls.h"
+#include "ir/attr_keys.h"
 #include "ir/imported_code.h"
 #include "ir/intrinsic_table.h"
 #include "ir/structural.h"
@@ -132,7 +133,7 @@ std::string refusal(const ObjectRef& node) {
 }
 
 bool is_kernel(const PrimFunc& f) {
-  return f && f->attrs.contains("global_symbol") && !f->attrs.contains("tenon.internal");
+  return f && f->attrs.contains("global_symbol") && !f->attrs.contains(kInternalAttr);
 }
 
 /// A function that only kernels call (its parameters are data pointers and scalars) as a kernel of its module
@@ -257,7 +258,7 @@ std::vector<Kernel> collect_kernels(const IRModule& module) {
   DiagnosticList problems;
   for (auto [name, object] : module.functions()) {
     PrimFunc f = object.cast<PrimFuncNode>();
-    if (f && f->attrs.contains("tenon.internal"))
+    if (f && f->attrs.contains(kInternalAttr))
       f = as_kernel(name, f);
     else if (!is_kernel(f))
       continue;
@@ -484,7 +485,7 @@ std::optional<int64_t> constant_size(const Buffer& buffer) {
 }
 
 int64_t loop_cost(const For& loop) {
-  if (auto v = loop.annotations.find("cost_ns")) {
+  if (auto v = loop.annotations.find(kCostAttr)) {
     if (auto d = v->try_as<double>()) return std::clamp<int64_t>(int64_t(*d), 1, int64_t(1) << 40);
     if (auto e = v->try_as<PrimExpr>(); e && *e)
       if (auto n = as_int(*e)) return std::max<int64_t>(1, *n);

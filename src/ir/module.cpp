@@ -3,6 +3,7 @@
 
 #include "base/define_type.h"
 #include "base/time_limit.h"
+#include "ir/attr_keys.h"
 #include "ir/parallel.h"
 #include "ir/tir.h"
 
@@ -24,8 +25,7 @@ static IRModule map_functions(const IRModule& module,
   return out;
 }
 std::string words_of(const std::string& name, const tir::PrimFunc& program) {
-  const auto sources =
-      program->attrs.get_or("tenon.source", Any(Array<std::string>())).as<Array<std::string>>();
+  const auto sources = program->attrs.get_or(kSourceAttr, Any(Array<std::string>())).as<Array<std::string>>();
   std::string nodes;
   constexpr size_t kShown = 3;
   for (size_t i = 0; i < std::min(sources.size(), kShown); ++i) nodes += (i ? "; " : " of ") + sources[i];

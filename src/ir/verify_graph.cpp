@@ -4,6 +4,7 @@
 
 #include <unordered_set>
 
+#include "ir/attr_keys.h"
 #include "ir/calls_out.h"
 #include "ir/memory_plan.h"
 #include "ir/tir.h"
@@ -351,7 +352,7 @@ class GraphVerifier {
     if (c.type_args.empty())
       add("T0327", fmt::format("the call of `{}` does not tell its output types", g->name), e);
     if (!f || !inputs) return;
-    if (f->attrs.contains("tenon.kernel")) return;  // lowered: parameters are three pointers
+    if (f->attrs.contains(kKernelAttr)) return;  // lowered: parameters are three pointers
     const size_t given = inputs->items.size() + c.type_args.size() + (symbolic ? symbolic->values.size() : 0);
     if (given != f->params.size())
       add("T0325",

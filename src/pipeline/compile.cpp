@@ -15,6 +15,7 @@
 #include "base/time_limit.h"
 #include "codegen/debug_source.h"
 #include "codegen/vm/vm_codegen.h"
+#include "ir/attr_keys.h"
 #include "ir/parallel.h"
 #include "ir/tir.h"
 #include "ir/verify.h"
@@ -83,8 +84,7 @@ IRModule prepare_module(IRModule module, const CompileOptions& o, PassContext& c
 IRModule only_programs(const IRModule& module) {
   IRModule out = IRModule::create();
   for (auto [name, f] : module.functions())
-    if (const auto* p = f.as<tir::PrimFuncNode>(); p && !p->attrs.contains("tenon.memory_only"))
-      out.set(name, f);
+    if (const auto* p = f.as<tir::PrimFuncNode>(); p && !p->attrs.contains(kMemoryOnlyAttr)) out.set(name, f);
   return out;
 }
 

@@ -11,6 +11,7 @@
 #include "base/diagnostic.h"
 #include "base/function.h"
 #include "base/nearest.h"
+#include "ir/attr_keys.h"
 #include "ir/jumps.h"
 #include "ir/pass.h"
 #include "ir/scalable.h"
@@ -39,11 +40,11 @@ static IRModule run_default_schedule(IRModule module, PassContext& context) {
   std::mutex mutex;
   std::map<std::string, Ref<ScheduleReport>> reports;
   IRModule out = module.map_prim([&](const std::string& name, const tir::PrimFunc& f) -> ObjectRef {
-    if (f->attrs.contains("tenon.trace") || f->attrs.contains("tenon.kernel") ||
-        f->attrs.contains("tenon.memory_only") || tir::uses_vscale(f) || tir::find_jump(f->body))
+    if (f->attrs.contains(kTraceAttr) || f->attrs.contains(kKernelAttr) ||
+        f->attrs.contains(kMemoryOnlyAttr) || tir::uses_vscale(f) || tir::find_jump(f->body))
       return {};
     const Target target = program_target(*f, context.target.cast<TargetNode>());
-    const auto rule = f->attrs.get_or("tenon.schedule_rule", Any("default")).as<std::string>();
+    const auto rule = f->attrs.get_or(kScheduleRuleAttr, Any("default")).as<std::string>();
     if (rule == "none") return {};
     if (rule != "default") return by_rule(rule, name, f, target);
     if (!context.report) return default_schedule(f, target);

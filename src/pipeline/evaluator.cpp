@@ -10,6 +10,7 @@
 #include "codegen/codegen.h"
 #include "codegen/vm/vm_codegen.h"
 #include "interpret/interpret.h"
+#include "ir/attr_keys.h"
 #include "ir/structural.h"
 #include "pipeline/compile.h"
 #include "runtime/vm.h"
@@ -138,7 +139,7 @@ class Evaluator {
     std::lock_guard lock(mutex_);
     AttrMap attrs = f->attrs;
     // Run here, whatever processor it is for.
-    for (const char* key : {"global_symbol", "tenon.source", "tenon.trace", "target"}) attrs.erase(key);
+    for (const char* key : {"global_symbol", kSourceAttr, kTraceAttr, "target"}) attrs.erase(key);
     f.edit()->attrs = attrs;
     auto& same = cache_[structural_hash(f)];
     for (auto& [known, code] : same)

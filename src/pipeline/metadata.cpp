@@ -8,6 +8,7 @@
 #include "analysis/kernel_work.h"
 #include "codegen/calls.h"
 #include "codegen/vm/result_types.h"
+#include "ir/attr_keys.h"
 #include "pipeline/dimensions.h"
 
 namespace tenon {
@@ -33,7 +34,7 @@ Metadata work_of_kernels(const IRModule& module) {
     const tir::PrimFunc f = object.cast<tir::PrimFuncNode>();
     if (!f) continue;
     // An overridden kernel has its loops placed already.
-    if (const auto known = f->attrs.find("tenon.work"))
+    if (const auto known = f->attrs.find(kWorkAttr))
       out.emplace_back("work." + symbol_of(name, *f), known->as<std::string>());
     else if (const auto work = kernel_work(f))
       out.emplace_back("work." + symbol_of(name, *f), work_text(*work));
@@ -71,9 +72,9 @@ Metadata describe_compilation(const Compiled& compiled, const CompileOptions& op
     out.emplace_back("externals." + kernel, fmt::format("{}", fmt::join(names, "\n")));
   for (auto [name, object] : compiled.lowered.functions()) {
     const auto* f = object.as<tir::PrimFuncNode>();
-    if (const auto how = f ? f->attrs.find("tenon.override") : std::nullopt)
+    if (const auto how = f ? f->attrs.find(kOverrideAttr) : std::nullopt)
       out.emplace_back("override." + symbol_of(name, *f), how->as<std::string>());
-    const auto asserts = f ? f->attrs.find("tenon.asserts") : std::nullopt;
+    const auto asserts = f ? f->attrs.find(kAssertsAttr) : std::nullopt;
     const auto lines = asserts ? asserts->try_as<Array<std::string>>() : std::nullopt;
     if (lines && !lines->empty())
       out.emplace_back("asserts." + symbol_of(name, *f), fmt::format("{}", fmt::join(*lines, "\n")));

@@ -9,6 +9,7 @@
 #include <optional>
 #include <set>
 
+#include "ir/attr_keys.h"
 #include "ir/packed_call.h"
 #include "ir/pass.h"
 #include "ir/walk.h"
@@ -256,7 +257,7 @@ IRModule with_entry(IRModule module) {
     refuse(fmt::format("which of the tensor programs `{}` runs is not clear", fmt::join(programs, "`, `")),
            {}, "name one of them main, or give the module a graph function that calls them");
   f = module.find(name).cast<tir::PrimFuncNode>();
-  if (f->attrs.contains("tenon.kernel"))
+  if (f->attrs.contains(kKernelAttr))
     refuse(fmt::format("the program `{}` is lowered for kernels: its tensors are no longer known", name), f,
            "run the program as it was before make_packed_api");
   if (!f->attrs.contains("num_outputs")) {

@@ -7,6 +7,7 @@
 #include <algorithm>
 #include <set>
 
+#include "ir/attr_keys.h"
 #include "ir/op.h"
 #include "ir/symbols.h"
 #include "op/infer.h"
@@ -210,7 +211,7 @@ class Calls {
     {
       tir::PrimFuncNode* e = f.edit();
       e->attrs.set("global_symbol", Any(name));
-      e->attrs.set("tenon.trace", Any(s.trace().to_json()));
+      e->attrs.set(kTraceAttr, Any(s.trace().to_json()));
       for (const tir::VarRef& v : scalars) {
         e->params.push_back(v);
         symbolic.push_back(own.at(v.get()));

@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <map>
 
+#include "ir/attr_keys.h"
 #include "ir/bodies.h"
 #include "ir/text.h"
 #include "ir/walk.h"
@@ -293,7 +294,7 @@ class GraphDrawing {
         label = g->name;
         style = "style=\"filled,rounded\", fillcolor=lightyellow";
         if (const auto* f = module_.find(g->name).as<tir::PrimFuncNode>())
-          if (auto sources = f->attrs.get_or("tenon.source", Any()).try_as<Array<std::string>>();
+          if (auto sources = f->attrs.get_or(kSourceAttr, Any()).try_as<Array<std::string>>();
               sources && *sources)
             for (const std::string& s : *sources) tooltip += (tooltip.empty() ? "" : "\n") + s;
         args = args.size() > 1 ? Array<Expr>{args[1]} : Array<Expr>();

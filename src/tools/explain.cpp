@@ -14,6 +14,7 @@
 #include "analysis/analyzer.h"
 #include "analysis/kernel_work.h"
 #include "codegen/codegen.h"
+#include "ir/attr_keys.h"
 #include "ir/symbols.h"
 #include "ir/text.h"
 #include "ir/walk.h"
@@ -274,7 +275,7 @@ NDArray random_values(const std::vector<int64_t>& shape, DataType t, std::mt1993
 /// Why the program cannot be run, or "" and its arguments.
 std::string arguments_of(const PrimFunc& f, const std::map<std::string, int64_t>& dims,
                          std::vector<NDArray>& arrays, std::vector<int64_t>& scalars) {
-  if (f->attrs.contains("tenon.kernel"))
+  if (f->attrs.contains(kKernelAttr))
     return "its parameters have no sizes any more: name passes before make_packed_api";
   VarMap values;
   std::string missing;
@@ -356,7 +357,7 @@ KernelExplanation explain_one(const IRModule& module, const std::string& name, c
   // What it calls is needed too; what else there is only takes time.
   IRModule alone = IRModule::create();
   for (const auto& [n, g] : module.functions())
-    if (const auto* p = g.as<PrimFuncNode>(); n == name || (p && p->attrs.contains("tenon.internal")))
+    if (const auto* p = g.as<PrimFuncNode>(); n == name || (p && p->attrs.contains(kInternalAttr)))
       alone.set(n, g);
   if (!f->attrs.contains("global_symbol")) {
     PrimFunc named = f;
@@ -369,7 +370,7 @@ KernelExplanation explain_one(const IRModule& module, const std::string& name, c
   IRModule lowered;
   std::vector<codegen::MachineFunction> listing;
   try {
-    lowered = f->attrs.contains("tenon.kernel") ? alone : run_passes(alone, tensor_passes(), context);
+    lowered = f->attrs.contains(kKernelAttr) ? alone : run_passes(alone, tensor_passes(), context);
     listing = codegen::code_generator(target).listing(lowered, target, options.opt_level);
   } catch (const DiagnosticError& e) {
     out.note = std::string("not lowered: ") + e.what();
@@ -377,7 +378,7 @@ KernelExplanation explain_one(const IRModule& module, const std::string& name, c
   }
   const PrimFunc kernel = lowered.find(name).cast<PrimFuncNode>();
   PrimFunc shown = kernel;
-  shown.edit()->attrs.erase("tenon.trace");
+  shown.edit()->attrs.erase(kTraceAttr);
   out.text = print(shown);
   out.loop_lines = lines_of_loops(out.text);
   const auto numbers = codegen::number_loops(kernel);
@@ -419,8 +420,7 @@ std::vector<KernelExplanation> explain(const IRModule& module, const Target& tar
   bool found = options.function.empty();
   for (const auto& [name, object] : module.functions()) {
     const PrimFunc f = object.cast<PrimFuncNode>();
-    if (!f || !f->body || f->attrs.contains("tenon.internal") || f->attrs.contains("tenon.memory_only"))
-      continue;
+    if (!f || !f->body || f->attrs.contains(kInternalAttr) || f->attrs.contains(kMemoryOnlyAttr)) continue;
     if (!options.function.empty() && options.function != name) continue;
     found = true;
     if (!codegen::code_generator(target).listing) {

@@ -9,6 +9,7 @@
 
 #include "analysis/region.h"
 #include "base/nearest.h"
+#include "ir/attr_keys.h"
 #include "ir/bodies.h"
 #include "ir/calls_out.h"
 #include "ir/parallel.h"
@@ -147,7 +148,7 @@ ExtractedKernel extract_kernel(IRModule module, CompileOptions options, const st
   out.unscheduled = alone(kernel, program);
   out.scheduled = run_passes(out.unscheduled, schedule_passes(), context);
   const auto scheduled = out.scheduled.find(kernel).cast<tir::PrimFuncNode>();
-  out.trace = scheduled->attrs.get_or("tenon.trace", Any("[]")).as<std::string>();
+  out.trace = scheduled->attrs.get_or(kTraceAttr, Any("[]")).as<std::string>();
   const std::vector<NDArray> values = values_of_run(lowered, context, kernel, inputs);
   const auto results = size_t(num_outputs(program));
   size_t tensors = 0;

@@ -10,6 +10,7 @@
 #include <map>
 #include <sstream>
 
+#include "ir/attr_keys.h"
 #include "pipeline/compile.h"
 #include "schedule/schedule.h"
 
@@ -40,7 +41,7 @@ IRModule replay_schedules(IRModule module, const std::string& path, const std::s
     const IRModule carrier = load_model(path);
     for (const auto& [name, f] : carrier.functions())
       if (auto p = f.cast<tir::PrimFuncNode>())
-        if (auto trace = p->attrs.find("tenon.trace"); trace && (function.empty() || name == function))
+        if (auto trace = p->attrs.find(kTraceAttr); trace && (function.empty() || name == function))
           if (auto t = trace->try_as<std::string>()) traces[name] = *t;
     std::erase_if(traces, [&](const auto& entry) {
       return std::find(programs.begin(), programs.end(), entry.first) == programs.end();
@@ -54,7 +55,7 @@ IRModule replay_schedules(IRModule module, const std::string& path, const std::s
     if (it == traces.end()) return {};
     const Schedule s = Schedule::replay(f, Trace::from_json(it->second));
     tir::PrimFunc out = s.function();
-    out.edit()->attrs.set("tenon.trace", Any(s.trace().to_json()));
+    out.edit()->attrs.set(kTraceAttr, Any(s.trace().to_json()));
     return out;
   });
 }

@@ -9,6 +9,7 @@
 
 #include "interpret/interpret.h"
 #include "interpret/memo.h"
+#include "ir/attr_keys.h"
 #include "ir/structural.h"
 #include "ir/text.h"
 #include "ir/tir.h"
@@ -158,7 +159,7 @@ class VerifyPrograms {
     Inputs inputs(options_.seed, options_.symbolic_size);
     for (const auto& [name, object] : module.functions()) {
       const auto f = object.cast<tir::PrimFuncNode>();
-      if (!f || f->attrs.contains("tenon.kernel")) continue;
+      if (!f || f->attrs.contains(kKernelAttr)) continue;
       Program p;
       bool known = true;
       for (const tir::VarRef& v : f->params) {
@@ -179,7 +180,7 @@ class VerifyPrograms {
   void after(const Pass& pass, const IRModule& module) {
     for (const auto& [name, p] : programs_) {
       const auto f = module.find(name).cast<tir::PrimFuncNode>();
-      if (!f || f->attrs.contains("tenon.kernel")) continue;
+      if (!f || f->attrs.contains(kKernelAttr)) continue;
       const auto got = run(module, f, p);
       if (!got) continue;
       if (const std::string text = difference(p.want, *got, options_); !text.empty())
@@ -279,8 +280,7 @@ class VerifyPasses : public PassInstrument {
   bool runnable(const IRModule& module) const {
     if (!module.find(options_.function).is<Function>()) return false;
     for (auto [name, object] : module.functions())
-      if (const auto* f = object.as<tir::PrimFuncNode>(); f && f->attrs.contains("tenon.kernel"))
-        return false;
+      if (const auto* f = object.as<tir::PrimFuncNode>(); f && f->attrs.contains(kKernelAttr)) return false;
     return true;
   }
 

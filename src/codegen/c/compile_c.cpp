@@ -4,6 +4,7 @@
 #include "codegen/c/c.h"
 #include "codegen/c_compiler.h"
 #include "codegen/calls.h"
+#include "ir/attr_keys.h"
 #include "ir/tir.h"
 
 namespace tenon::codegen {
@@ -12,7 +13,7 @@ ObjectCode c_object(const IRModule& lowered, const Target& target) {
   ObjectCode out;
   out.externals = external_functions(lowered);
   for (const auto& [name, object] : lowered.functions())
-    if (const auto* f = object.as<tir::PrimFuncNode>(); f && f->attrs.contains("tenon.kernel"))
+    if (const auto* f = object.as<tir::PrimFuncNode>(); f && f->attrs.contains(kKernelAttr))
       out.symbols.push_back(f->attrs.get_or("global_symbol", Any(name)).as<std::string>());
   out.objects.push_back(compile_c(c_source(lowered), target, "the kernels", {"T0819", ErrorKind::internal}));
   return out;

@@ -3,6 +3,7 @@
 #include "pass/tensor/access_walk.h"
 
 #include "analysis/races.h"
+#include "ir/attr_keys.h"
 #include "ir/jumps.h"
 #include "ir/origin.h"
 #include "ir/scalable.h"
@@ -402,7 +403,7 @@ IRModule prove_accesses(const IRModule& module, const PassContext& context, Prov
   std::map<std::string, Ref<ProofReport>> reports;
   DiagnosticList problems;
   IRModule out = module.map_prim([&](const std::string& name, const PrimFunc& f) -> ObjectRef {
-    if (f->attrs.contains("tenon.kernel") || !f->body || uses_vscale(f) || find_jump(f->body)) return {};
+    if (f->attrs.contains(kKernelAttr) || !f->body || uses_vscale(f) || find_jump(f->body)) return {};
     Ref<ProofReport> report = make<ProofReport>();
     report.mut()->function = name;
     DiagnosticList own;

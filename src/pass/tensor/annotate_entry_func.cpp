@@ -3,6 +3,7 @@
 //   before: a module with one tensor function, or with one called main
 //   after:  T.func_attr({"tir.is_entry_func": True})
 // Needs: nothing. Keeps: the programs.
+#include "ir/attr_keys.h"
 #include "pass/tensor/lowering.h"
 
 namespace tenon {
@@ -13,7 +14,7 @@ static IRModule annotate_entry_func(IRModule module, PassContext&) {
   std::string entry;
   int count = 0;
   for (const auto& [name, f] : module.functions())
-    if (const auto* p = f.as<PrimFuncNode>(); p && !p->attrs.contains("tenon.internal")) {
+    if (const auto* p = f.as<PrimFuncNode>(); p && !p->attrs.contains(kInternalAttr)) {
       ++count;
       if (entry != "main") entry = name;
     }

@@ -5,6 +5,7 @@
 // Loops that may be left in the middle, or whose iterations hold loops without a count, are marked, so that
 // passes which copy or reorder iterations leave them alone.
 // Needs: nothing. Keeps: everything else.
+#include "ir/attr_keys.h"
 #include "ir/jumps.h"
 #include "pass/tensor/lowering.h"
 
@@ -35,7 +36,7 @@ class Mark : public tensor_detail::Rewriter {
 
 static IRModule annotate_irregular_loop(IRModule module, PassContext&) {
   return module.map_prim([](const std::string&, const PrimFunc& f) -> ObjectRef {
-    if (f->attrs.contains("tenon.kernel") || !f->body) return {};
+    if (f->attrs.contains(kKernelAttr) || !f->body) return {};
     PrimFunc out = f;
     out.edit()->body = Mark().stmt(f->body);
     return out;

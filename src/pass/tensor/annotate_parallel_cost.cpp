@@ -8,6 +8,7 @@
 #include <algorithm>
 
 #include "analysis/cost/time.h"
+#include "ir/attr_keys.h"
 #include "pass/tensor/lowering.h"
 
 namespace tenon {
@@ -18,11 +19,11 @@ static IRModule annotate_parallel_cost(IRModule module, PassContext& context) {
   return tensor_detail::map_bodies(module, [&](const std::string&, const PrimFunc& f) {
     const int64_t vector_bits = cost::usual_vector_bits(*f, context.target.cast<TargetNode>());
     return rewrite(f->body, [&](const For& n) -> Stmt {
-      if (n.kind != ForKind::parallel || n.annotations.contains("cost_ns")) return {};
+      if (n.kind != ForKind::parallel || n.annotations.contains(kCostAttr)) return {};
       // The whole loop is what touches each byte once.
       Ref<For> out(&n);
       const double ns = cost::nanoseconds(Stmt(out), module, vector_bits) / cost::trips_of(n);
-      out.edit()->annotations.set("cost_ns", Any(int64_t(std::clamp(ns, 1.0, 1e12))));
+      out.edit()->annotations.set(kCostAttr, Any(int64_t(std::clamp(ns, 1.0, 1e12))));
       return out;
     });
   });

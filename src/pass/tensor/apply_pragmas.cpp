@@ -9,6 +9,7 @@
 #include <map>
 
 #include "analysis/races.h"
+#include "ir/attr_keys.h"
 #include "ir/imported_code.h"
 #include "ir/origin.h"
 #include "pass/tensor/lowering.h"
@@ -289,7 +290,7 @@ class ApplyPragmas {
 
 static IRModule apply_pragmas(IRModule module, PassContext&) {
   return module.map_prim([](const std::string& name, const PrimFunc& f) -> ObjectRef {
-    if (f->attrs.contains("tenon.kernel") || !f->body || find_jump(f->body)) return {};
+    if (f->attrs.contains(kKernelAttr) || !f->body || find_jump(f->body)) return {};
     ApplyPragmas apply(name);
     const Stmt body = apply.stmt(f->body);
     if (body.same_as(f->body) && apply.imports.empty()) return {};

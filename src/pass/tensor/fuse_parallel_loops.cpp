@@ -19,6 +19,7 @@
 
 #include "analysis/cost/branches.h"
 #include "analysis/cost/time.h"
+#include "ir/attr_keys.h"
 #include "ir/intrinsic.h"
 #include "pass/tensor/lowering.h"
 
@@ -314,7 +315,7 @@ class Rebuilding {
       end -= share.units;
     }
     AttrMap annotations;
-    annotations.set("cost_ns", Any(int64_t(std::max(1.0, ns / double(all)))));
+    annotations.set(kCostAttr, Any(int64_t(std::max(1.0, ns / double(all)))));
     return make<For>(unit, imm(0), imm(all), ForKind::parallel, body, "", annotations);
   }
 

@@ -9,6 +9,7 @@
 #include "analysis/given_up.h"
 #include "analysis/region.h"
 #include "analysis/simplify.h"
+#include "ir/attr_keys.h"
 #include "ir/jumps.h"
 #include "ir/pass.h"
 
@@ -86,7 +87,7 @@ inline tir::Stmt unmasked(const tir::Stmt& s) {
 template <class F>
 IRModule map_bodies(const IRModule& module, F f) {
   return module.map_prim([&](const std::string& name, const tir::PrimFunc& func) -> ObjectRef {
-    if (func->attrs.contains("tenon.kernel") || !func->body || tir::find_jump(func->body)) return {};
+    if (func->attrs.contains(kKernelAttr) || !func->body || tir::find_jump(func->body)) return {};
     tir::Stmt body = f(name, func);
     if (!body || body.same_as(func->body)) return {};
     tir::PrimFunc out = func;

@@ -11,6 +11,7 @@
 #include <map>
 #include <set>
 
+#include "ir/attr_keys.h"
 #include "ir/symbols.h"
 #include "pass/tensor/lowering.h"
 
@@ -84,9 +85,9 @@ PrimFunc packed(const std::string& name, const PrimFunc& f) {
   n->params = {buffers, scalars, context};
   n->buffer_map = Map<VarRef, Buffer>();
   n->body = body;
-  n->attrs.set("tenon.kernel", Any(true));
+  n->attrs.set(kKernelAttr, Any(true));
   if (!n->attrs.contains("global_symbol")) n->attrs.set("global_symbol", Any(name));
-  if (!messages.empty()) n->attrs.set("tenon.asserts", Any(messages));
+  if (!messages.empty()) n->attrs.set(kAssertsAttr, Any(messages));
   return out;
 }
 
@@ -120,13 +121,13 @@ static IRModule make_packed_api(IRModule module, PassContext&) {
   std::map<std::string, std::string> symbols;
   for (const std::string& name : called)
     if (auto f = module.find(name).cast<PrimFuncNode>()) {
-      if (!f->attrs.contains("tenon.kernel")) check_callee(name, f);
+      if (!f->attrs.contains(kKernelAttr)) check_callee(name, f);
       symbols[name] = symbol_of(name, f);
     }
   const bool renamed =
       std::any_of(symbols.begin(), symbols.end(), [](const auto& s) { return s.first != s.second; });
   return module.map_prim([&](const std::string& name, const PrimFunc& f) -> ObjectRef {
-    if (f->attrs.contains("tenon.kernel") || !f->body) return {};
+    if (f->attrs.contains(kKernelAttr) || !f->body) return {};
     PrimFunc out = f;
     // Calls name symbols from here on.
     if (renamed)

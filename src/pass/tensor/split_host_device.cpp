@@ -8,6 +8,7 @@
 // Needs: lifted loops, flat buffers. Keeps: the order of kernels and of the host's own work.
 #include <unordered_set>
 
+#include "ir/attr_keys.h"
 #include "pass/tensor/lowering.h"
 
 namespace tenon {
@@ -71,8 +72,8 @@ class Split : public tensor_detail::Rewriter {
     for (size_t i = buffers.size(); i-- > 0;)
       if (!declared.count(buffers[i].get())) body = make<DeclBuffer>(buffers[i], body);
     AttrMap attrs;
-    attrs.set("tenon.device", Any(true));
-    attrs.set("tenon.internal", Any(true));
+    attrs.set(kDeviceAttr, Any(true));
+    attrs.set(kInternalAttr, Any(true));
     PrimFunc f = make<PrimFuncNode>(params, Map<VarRef, Buffer>(), body, DataType::void_(), attrs);
     kernels.emplace_back(name, rename_all(f));
     return make<tir::Evaluate>(call(DataType::void_(), "tir.call_prim_func", args));
@@ -90,7 +91,7 @@ static IRModule split_host_device(IRModule module, PassContext&) {
   IRModule out = module;
   for (const auto& [name, o] : module.functions()) {
     const auto f = o.cast<PrimFuncNode>();
-    if (!f || f->attrs.contains("tenon.kernel") || f->attrs.contains("tenon.device") || !f->body ||
+    if (!f || f->attrs.contains(kKernelAttr) || f->attrs.contains(kDeviceAttr) || !f->body ||
         !tensor_detail::has_threads(f->body))
       continue;
     Split split(name, out);

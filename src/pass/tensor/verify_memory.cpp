@@ -4,6 +4,7 @@
 //   after:  the same, or T0821 for each access of the device's memory that no thread of it makes
 // Programs with loops over GPU threads are looked at, and all programs when the target is a GPU. Kernels
 // taken out by split_host_device run on the device as a whole. Needs: nothing. Keeps: everything.
+#include "ir/attr_keys.h"
 #include "pass/tensor/lowering.h"
 #include "target/target_kind.h"
 
@@ -41,7 +42,7 @@ static IRModule verify_memory(IRModule module, PassContext& context) {
   DiagnosticList problems;
   for (const auto& [name, o] : module.functions()) {
     const auto f = o.cast<PrimFuncNode>();
-    if (f && f->body && !f->attrs.contains("tenon.device") && (gpu || tensor_detail::has_threads(f->body)))
+    if (f && f->body && !f->attrs.contains(kDeviceAttr) && (gpu || tensor_detail::has_threads(f->body)))
       look(name, f->body, f, problems);
   }
   problems.throw_if_any();

@@ -7,6 +7,7 @@
 #include <algorithm>
 #include <set>
 
+#include "ir/attr_keys.h"
 #include "schedule/te/data.h"
 #include "te/packed.h"
 
@@ -349,7 +350,7 @@ IRModule lower(const Schedule& schedule, const Array<Tensor>& args, const std::s
   const tenon::Schedule s = schedule.apply(args, symbolic);
   tir::PrimFunc f = s.function();
   f.edit()->attrs.set("global_symbol", Any(name));
-  f.edit()->attrs.set("tenon.trace", Any(s.trace().to_json()));
+  f.edit()->attrs.set(kTraceAttr, Any(s.trace().to_json()));
   IRModule m = IRModule::create();
   m.set(name, f);
   return m;

@@ -9,6 +9,7 @@
 // lowering made have the kind of their operators and keep it. Keeps: everything else.
 #include <algorithm>
 
+#include "ir/attr_keys.h"
 #include "ir/intrinsic.h"
 #include "ir/pass.h"
 #include "ir/tir.h"
@@ -102,9 +103,9 @@ FusionKind kind_of_program(const tir::PrimFunc& f) {
 static IRModule annotate_tir_op_pattern(IRModule module, PassContext&) {
   using namespace graph;
   return module.map_prim([](const std::string&, const tir::PrimFunc& f) -> ObjectRef {
-    if (f->attrs.contains("op_pattern") || f->attrs.contains("tenon.kernel")) return {};
+    if (f->attrs.contains(kPatternAttr) || f->attrs.contains(kKernelAttr)) return {};
     tir::PrimFunc out = f;
-    out.edit()->attrs.set("op_pattern", Any(int64_t(kind_of_program(f))));
+    out.edit()->attrs.set(kPatternAttr, Any(int64_t(kind_of_program(f))));
     return out;
   });
 }

@@ -10,6 +10,7 @@
 // Needs: call_tir. Keeps: values; programs that nothing calls any more go.
 #include <algorithm>
 
+#include "ir/attr_keys.h"
 #include "ir/bodies.h"
 #include "ir/pass.h"
 #include "ir/tir.h"
@@ -76,7 +77,7 @@ class FuseTir {
   }
 
   static int64_t pattern(const tir::PrimFuncNode& f) {
-    auto v = f.attrs.find("op_pattern");
+    auto v = f.attrs.find(kPatternAttr);
     return v ? v->try_as<int64_t>().value_or(int64_t(FusionKind::opaque)) : int64_t(FusionKind::opaque);
   }
   static bool may_join(const tir::PrimFuncNode& producer, const tir::PrimFuncNode& consumer) {
@@ -129,12 +130,12 @@ class FuseTir {
       name = name.substr(0, 60) + "_" + std::to_string(hash_bytes(name.data(), name.size()) % 1000000);
     name = module_.fresh_name(name);
     AttrMap attrs = consumer.program->attrs;
-    attrs.set("op_pattern", Any(std::max(pattern(*producer.program), pattern(*consumer.program))));
+    attrs.set(kPatternAttr, Any(std::max(pattern(*producer.program), pattern(*consumer.program))));
     Array<std::string> sources;
     for (const tir::PrimFunc& f : {producer.program, consumer.program})
-      if (auto list = f->attrs.find("tenon.source"))
+      if (auto list = f->attrs.find(kSourceAttr))
         for (const std::string& s : list->as<Array<std::string>>()) sources.push_back(s);
-    if (!sources.empty()) attrs.set("tenon.source", Any(sources));
+    if (!sources.empty()) attrs.set(kSourceAttr, Any(sources));
     module_.set(name, program_of(all, name, int64_t(consumer.outputs.size()), attrs));
     merged_.insert(producer.name);
     merged_.insert(consumer.name);

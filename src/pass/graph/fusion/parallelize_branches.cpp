@@ -20,6 +20,7 @@
 
 #include "analysis/cost/branches.h"
 #include "analysis/cost/time.h"
+#include "ir/attr_keys.h"
 #include "ir/bodies.h"
 #include "ir/calls_out.h"
 #include "ir/pass.h"
@@ -108,8 +109,8 @@ class BranchParallelizer {
 
   /// As lowering makes it, and nothing in it needs an order that its accesses do not tell.
   static bool is_plain(const tir::PrimFunc& f) {
-    static const std::set<std::string_view> known{"tir.noalias", "num_outputs", "global_symbol", "op_pattern",
-                                                  "tenon.source"};
+    static const std::set<std::string_view> known{"tir.noalias", "num_outputs", "global_symbol", kPatternAttr,
+                                                  kSourceAttr};
     for (const auto& [key, value] : f->attrs)
       if (!known.count(key)) return false;
     if (!staged(f) || !f->attrs.get_or("tir.noalias", Any(false)).try_as<bool>().value_or(false))
@@ -222,7 +223,7 @@ class BranchParallelizer {
       results.push_back(own->params.back());
       all.allocated.insert(all.allocated.end(), own->allocated.begin(), own->allocated.end());
       for (const tir::Stmt& s : own->stages) all.stages.push_back(tir::replace_buffers(s, same));
-      if (const auto list = c.call.program->attrs.find("tenon.source"))
+      if (const auto list = c.call.program->attrs.find(kSourceAttr))
         for (const std::string& s : list->as<Array<std::string>>())
           if (std::find(sources.begin(), sources.end(), s) == sources.end()) sources.push_back(s);
       name += (name.empty() ? "" : "_beside_") + c.call.name;
@@ -242,9 +243,9 @@ class BranchParallelizer {
       name = fmt::format("{}_{:08x}", name.substr(0, kBegin), uint32_t(hash_bytes(name.data(), name.size())));
     AttrMap attrs;
     attrs.set("tir.noalias", Any(true));
-    attrs.set("op_pattern", Any(int64_t(FusionKind::opaque)));
+    attrs.set(kPatternAttr, Any(int64_t(FusionKind::opaque)));
     // One branch may read what the other would write over.
-    attrs.set("tenon.not_in_place", Any(true));
+    attrs.set(kNotInPlaceAttr, Any(true));
     tir::PrimFunc f = program_of(p, name, results, attrs);
     auto& same = known_[structural_hash(f)];
     for (auto& [program, known] : same)
@@ -262,11 +263,10 @@ class BranchParallelizer {
   void name_sources(const std::string& name, const Array<std::string>& sources) {
     if (sources.empty()) return;
     tir::PrimFunc f = module_.find(name).cast<tir::PrimFuncNode>();
-    Array<std::string> all =
-        f->attrs.get_or("tenon.source", Any(Array<std::string>())).as<Array<std::string>>();
+    Array<std::string> all = f->attrs.get_or(kSourceAttr, Any(Array<std::string>())).as<Array<std::string>>();
     for (const std::string& s : sources)
       if (std::find(all.begin(), all.end(), s) == all.end()) all.push_back(s);
-    f.edit()->attrs.set("tenon.source", Any(all));
+    f.edit()->attrs.set(kSourceAttr, Any(all));
     module_.set(name, f);
   }
 

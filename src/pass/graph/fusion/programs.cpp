@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <set>
 
+#include "ir/attr_keys.h"
 #include "ir/tir.h"
 #include "ir/walk.h"
 
@@ -22,7 +23,7 @@ std::optional<ProgramCall> program_call(const Expr& value, const IRModule& modul
 std::optional<StagedProgram> staged(const tir::PrimFunc& f) {
   const auto* root = f->body.as<tir::BlockRealize>();
   if (!root || !root->block->iter_vars.empty() || root->block->init || !root->block->match_buffers.empty() ||
-      f->attrs.contains("tenon.trace") || f->attrs.contains("tenon.kernel"))
+      f->attrs.contains(kTraceAttr) || f->attrs.contains(kKernelAttr))
     return std::nullopt;
   StagedProgram out;
   for (const tir::VarRef& p : f->params) {
@@ -59,7 +60,7 @@ tir::PrimFunc program_of(const StagedProgram& p, const std::string& name, int64_
   AttrMap attrs = like;
   attrs.set("global_symbol", Any(name));
   attrs.set("num_outputs", Any(num_outputs));
-  attrs.erase("tenon.concat_axis");
+  attrs.erase(kConcatAxisAttr);
   return make<tir::PrimFuncNode>(params, buffers, realize, DataType::void_(), attrs);
 }
 

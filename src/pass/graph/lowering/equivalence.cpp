@@ -9,6 +9,7 @@
 
 #include "analysis/analyzer.h"
 #include "analysis/element_values.h"
+#include "ir/attr_keys.h"
 #include "ir/structural.h"
 #include "ir/text.h"
 #include "pass/graph/lowering/program_trials.h"
@@ -31,7 +32,7 @@ bool same_body(const PrimFunc& a, const PrimFunc& b) {
 
 /// The trace that the edited program carries, replayed on the other one, gives it.
 std::optional<Equivalence> by_schedule(const PrimFunc& program, const PrimFunc& edited) {
-  const auto trace = edited->attrs.find("tenon.trace");
+  const auto trace = edited->attrs.find(kTraceAttr);
   const auto text = trace ? trace->try_as<std::string>() : std::nullopt;
   if (!text) return std::nullopt;
   PrimFunc start = program;

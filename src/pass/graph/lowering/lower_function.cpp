@@ -7,6 +7,7 @@
 #include <set>
 
 #include "analysis/analyzer.h"
+#include "ir/attr_keys.h"
 #include "ir/calls_out.h"
 #include "ir/structural.h"
 #include "ir/text.h"
@@ -105,7 +106,7 @@ class FunctionLowering {
     tir::PrimFunc f = te::create_prim_func(args, symbols);
     f = with_all_scalars(f, args, num_inputs, symbols);
     assume_facts(f);
-    if (!rule_.empty()) f.edit()->attrs.set("tenon.schedule_rule", Any(rule_));
+    if (!rule_.empty()) f.edit()->attrs.set(kScheduleRuleAttr, Any(rule_));
     return f;
   }
 
@@ -246,7 +247,7 @@ bool may_write_in_place(const tir::PrimFunc& f, size_t input, size_t output) {
   if (!in || !out || in->dtype.bits != out->dtype.bits || !structural_equal(in->shape, out->shape))
     return false;
   const auto* root = f->body.as<tir::BlockRealize>();
-  if (!root || f->attrs.contains("tenon.not_in_place")) return false;
+  if (!root || f->attrs.contains(kNotInPlaceAttr)) return false;
   std::vector<Ref<tir::Block>> blocks;
   pre_order(root->block->body, [&](const ObjectRef& n) {
     if (n.is<tir::Block>()) blocks.push_back(n.cast<tir::Block>());

@@ -15,6 +15,7 @@
 #include <algorithm>
 #include <set>
 
+#include "ir/attr_keys.h"
 #include "ir/structural.h"
 #include "ir/symbols.h"
 #include "ir/tir.h"
@@ -91,7 +92,7 @@ class Lowering {
     for (auto& [name, entry] : programs_) {
       Array<std::string> sources(entry.sources.begin(), entry.sources.end());
       tir::PrimFunc f = entry.program;
-      if (!sources.empty()) f.edit()->attrs.set("tenon.source", Any(sources));
+      if (!sources.empty()) f.edit()->attrs.set(kSourceAttr, Any(sources));
       module_.set(name, f);
     }
     return module_;
@@ -192,9 +193,9 @@ class Lowering {
       int64_t kind = 0;
       for (const Binding& b : bindings_of(f->body))
         if (const Op* op = op_of(b->value)) kind = std::max(kind, int64_t(op::definition(*op).fusion));
-      program.edit()->attrs.set("op_pattern", Any(kind));
+      program.edit()->attrs.set(kPatternAttr, Any(kind));
       if (const int64_t axis = concat_axis(*f); axis >= 0)
-        program.edit()->attrs.set("tenon.concat_axis", Any(axis));
+        program.edit()->attrs.set(kConcatAxisAttr, Any(axis));
       programs_.emplace_back(fresh, Entry{program, {}});
       index_[fresh] = programs_.size() - 1;
       same.emplace_back(f, fresh);

@@ -26,6 +26,7 @@
 #include "analysis/kernel_work.h"
 #include "base/diagnostic.h"
 #include "base/nearest.h"
+#include "ir/attr_keys.h"
 #include "ir/text.h"
 #include "ir/verify.h"
 #include "pass/graph/lowering/equivalence.h"
@@ -114,17 +115,17 @@ class Override {
                               const tir::Equivalence& same, const std::string& file) {
     tir::PrimFunc out = edited;
     AttrMap attrs = kernel->attrs;
-    attrs.erase("tenon.schedule_rule");
+    attrs.erase(kScheduleRuleAttr);
     const bool by_hand = same.by == tir::Equivalence::By::values || same.by == tir::Equivalence::By::trials;
     if (same.by == tir::Equivalence::By::schedule)
-      attrs.set("tenon.trace", edited->attrs.at("tenon.trace"));
-    else if (by_hand && edited->attrs.contains("tenon.trace"))
-      attrs.set("tenon.schedule_rule", Any("none"));  // the trace is not what made these loops
-    else if (const auto rule = edited->attrs.find("tenon.schedule_rule"))
-      attrs.set("tenon.schedule_rule", *rule);
-    if (const auto work = kernel_work(kernel)) attrs.set("tenon.work", Any(work_text(*work)));
-    if (by_hand) attrs.set("tenon.not_in_place", Any(true));
-    attrs.set("tenon.override", Any(fmt::format("{}: {}", file, to_string(same))));
+      attrs.set(kTraceAttr, edited->attrs.at(kTraceAttr));
+    else if (by_hand && edited->attrs.contains(kTraceAttr))
+      attrs.set(kScheduleRuleAttr, Any("none"));  // the trace is not what made these loops
+    else if (const auto rule = edited->attrs.find(kScheduleRuleAttr))
+      attrs.set(kScheduleRuleAttr, *rule);
+    if (const auto work = kernel_work(kernel)) attrs.set(kWorkAttr, Any(work_text(*work)));
+    if (by_hand) attrs.set(kNotInPlaceAttr, Any(true));
+    attrs.set(kOverrideAttr, Any(fmt::format("{}: {}", file, to_string(same))));
     out.edit()->attrs = attrs;
     return out;
   }

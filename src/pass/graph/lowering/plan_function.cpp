@@ -5,6 +5,7 @@
 #include <map>
 #include <set>
 
+#include "ir/attr_keys.h"
 #include "ir/bodies.h"
 #include "ir/calls_out.h"
 #include "ir/structural.h"
@@ -341,7 +342,7 @@ class Planner {
     for (const CallSite& site : sites_) {
       const auto* g = site.value.as<Call>()->args[0].as<GlobalVar>();
       tir::PrimFunc f = g ? module_.find(g->name).cast<tir::PrimFuncNode>() : tir::PrimFunc();
-      auto axis = f ? f->attrs.find("tenon.concat_axis") : std::nullopt;
+      auto axis = f ? f->attrs.find(kConcatAxisAttr) : std::nullopt;
       const Type type = site.value.as<Call>()->type_args[0];
       const auto shape = static_shape(type);
       if (!axis || !shape || num_outputs(site.value) != 1 || !planned(site.first)) continue;

@@ -30,6 +30,7 @@
 #include <map>
 #include <set>
 
+#include "ir/attr_keys.h"
 #include "ir/bodies.h"
 #include "ir/calls_out.h"
 #include "ir/pass.h"
@@ -219,7 +220,7 @@ static IRModule plan_memory(IRModule module, PassContext& context) {
     if (!aliased.count(name) && !only_memory) return {};
     tir::PrimFunc out = f;
     if (aliased.count(name)) out.edit()->attrs.set("tir.noalias", Any(false));
-    if (only_memory) out.edit()->attrs.set("tenon.memory_only", Any(true));
+    if (only_memory) out.edit()->attrs.set(kMemoryOnlyAttr, Any(true));
     return out;
   });
 }

@@ -11,6 +11,7 @@
 #include <fmt/format.h>
 
 #include "analysis/given_up.h"
+#include "ir/attr_keys.h"
 #include "ir/calls_out.h"
 #include "ir/structural.h"
 #include "ir/text.h"
@@ -165,7 +166,7 @@ class CheckTypes : public BodyRewriter {
     const auto* g = c->args.size() >= 2 ? c->args[0].as<GlobalVar>() : nullptr;
     const auto* tensors = g ? c->args[1].as<Tuple>() : nullptr;
     const auto f = g ? module_.find(g->name).cast<tir::PrimFuncNode>() : tir::PrimFunc();
-    if (!tensors || !f || f->attrs.contains("tenon.kernel")) return call;
+    if (!tensors || !f || f->attrs.contains(kKernelAttr)) return call;
     const size_t inputs = tensors->items.size(), all = inputs + c->type_args.size();
     if (f->params.size() < all) return call;  // the verifier has said so
     op::Unifier u;
