@@ -5,6 +5,7 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
+#include <array>
 #include <ctime>
 #include <fstream>
 #include <set>
@@ -36,12 +37,21 @@ namespace {
 using codegen::code_generator;
 using codegen::CodeGenerator;
 
+/// The type of contractions that the settings ask for; nullopt: they name none.
+std::optional<DataType> contraction_type(const CompileSettings& s) {
+  constexpr std::pair<std::string_view, DataType> named[] = {
+      {"f32", f32}, {"bf16", DataType::bfloat16()}, {"f16", f16}};
+  for (const auto& [name, type] : named)
+    if (s.precision == name) return type;
+  return std::nullopt;
+}
+
 void check_settings(const CompileSettings& s, DiagnosticList& problems) {
   if (s.opt_level < 0 || s.opt_level >= kOnRequest)
     problems.add("T0904", fmt::format("the optimisation level is {}, not 0 to 3", s.opt_level));
   if (s.threads < 0) problems.add("T0904", fmt::format("the number of threads is {}", s.threads));
   if (s.memory_limit < 0) problems.add("T0904", "the memory limit is negative");
-  if (s.precision != "f32" && s.precision != "bf16" && s.precision != "f16")
+  if (!contraction_type(s))
     problems.add("T0904", fmt::format("the precision is `{}`, not f32, bf16 or f16", s.precision));
   Array<std::string> printed;
   for (const std::string& pass : s.print_after)
@@ -212,7 +222,7 @@ Target target_of(const ModelSettings& settings) {
 }
 
 std::string precision_fallback(const CompileSettings& settings, const Target& target) {
-  if (settings.precision != "bf16" || bf16_products_pay(target)) return {};
+  if (contraction_type(settings) != DataType::bfloat16() || bf16_products_pay(target)) return {};
   for (const std::string& pass : settings.require_passes)
     if (pass == "to_mixed_precision") return {};
   return fmt::format(
@@ -235,12 +245,13 @@ PassContext context_of(const CompileOptions& o, DiagnosticList& problems,
   const Target target = target_of(o);
   context.target = target;
   context.opt_level = int(o.opt_level);
-  if (o.precision != "f32" && precision_fallback(o, target).empty()) {
+  const DataType contractions = contraction_type(o).value_or(f32);
+  if (contractions != f32 && precision_fallback(o, target).empty()) {
     context.required.insert("to_mixed_precision");
     context.required.insert("div_to_mul");  // a rounding of float32 is far below that of 16 bits
-    context.options.set_text("to_mixed_precision.dtype=" + o.precision, problems);
+    context.options.set_text("to_mixed_precision.dtype=" + to_string(contractions), problems);
     // Products take subnormal operands as 0 anyway, and a check of every rounding costs as much as it does.
-    if (o.precision == "bf16")
+    if (contractions == DataType::bfloat16())
       context.options.set_text("bf16_storage_legalize.drop_subnormals=true", problems);
   }
   for (const std::string& pass : o.require_passes) context.required.insert(pass);
@@ -305,10 +316,13 @@ Compiled compile(IRModule module, CompileOptions o) {
 }
 
 namespace {
+/// The lists of a compilation in their order.
+auto pass_lists() { return std::array{graph_passes(), schedule_passes(), tensor_passes()}; }
+
 /// The first passes of a compilation: those of `list` up to `count`, and all before them.
 IRModule run_first(IRModule module, const CompileOptions& o, size_t list, size_t count) {
   PassContext context = context_of(o);
-  const std::span<const Pass> lists[] = {graph_passes(), schedule_passes(), tensor_passes()};
+  const auto lists = pass_lists();
   module = prepare_module(std::move(module), o, context);
   for (size_t l = 0; l <= list; ++l) {
     if (lists[l].data() == tensor_passes().data()) module = only_programs(module);
@@ -319,19 +333,19 @@ IRModule run_first(IRModule module, const CompileOptions& o, size_t list, size_t
 }  // namespace
 
 IRModule module_in_front_of(IRModule module, CompileOptions o, const std::string& stage) {
-  const std::span<const Pass> lists[] = {graph_passes(), schedule_passes(), tensor_passes()};
-  for (size_t l = 0; l < std::size(lists); ++l)
+  const auto lists = pass_lists();
+  for (size_t l = 0; l < lists.size(); ++l)
     if (const auto at = std::ranges::find(lists[l], stage, &Pass::name); at != lists[l].end())
       return run_first(std::move(module), o, l, size_t(at - lists[l].begin()));
   throw InternalError("no compilation runs the pass " + stage);
 }
 
 IRModule module_at_stage(IRModule module, CompileOptions o, const std::string& stage) {
-  const std::span<const Pass> lists[] = {graph_passes(), schedule_passes(), tensor_passes()};
+  const auto lists = pass_lists();
   // The last run of the pass: some run twice.
   std::optional<std::pair<size_t, size_t>> last;  // list, and how many passes of it
   std::set<std::string_view> names{"import"};
-  for (size_t l = 0; l < std::size(lists); ++l)
+  for (size_t l = 0; l < lists.size(); ++l)
     for (size_t i = 0; i < lists[l].size(); ++i) {
       names.insert(lists[l][i].name);
       if (lists[l][i].name == stage) last = {l, i + 1};
