@@ -177,17 +177,19 @@ void pad_axes(Schedule& s, const TilePlan& p) {
 
 TileLoops split_axes(Schedule& s, const TilePlan& p) {
   TileLoops l{.axis = s.get_loops(p.reduction)};
+  // The loops inside a tile along an iterator, whose own loop is over the tiles then; none without one.
   auto split = [&](int i, std::vector<int64_t> factors) {
-    if (i < 0) return;
+    if (i < 0) return std::vector<LoopRV>();
     factors.insert(factors.begin(), -1);
-    const std::vector<LoopRV> made = s.split(l.axis[size_t(i)], factors);
+    std::vector<LoopRV> made = s.split(l.axis[size_t(i)], factors);
     l.axis[size_t(i)] = made[0];
-    l.tile.insert(l.tile.end(), made.begin() + 1, made.end());
+    made.erase(made.begin());
+    return made;
   };
-  split(p.tile.vector, {p.tile.vectors, p.tile.lanes});
-  split(p.tile.rows, {p.tile.row_count});
-  split(p.tile.rows2, {p.tile.row2_count});
-  std::rotate(l.tile.begin(), l.tile.begin() + 2, l.tile.end());  // vectors and lanes innermost
+  const std::vector<LoopRV> along = split(p.tile.vector, {p.tile.vectors, p.tile.lanes}),
+                            rows = split(p.tile.rows, {p.tile.row_count}),
+                            rows2 = split(p.tile.rows2, {p.tile.row2_count});
+  for (const auto& loops : {rows, rows2, along}) l.tile.insert(l.tile.end(), loops.begin(), loops.end());
   return l;
 }
 

@@ -54,8 +54,8 @@ struct TilePlan : TileRequest {
   bool contiguous = false;  ///< the epilogue's accesses are contiguous along the lanes
   /// The epilogue's iterator that reads each dimension of the result, as both are before fuse_axes; -1: none.
   std::vector<int> reads = {};
-  BlockRV registers = {
-      -1};  ///< the copy of sums from matrix registers, which the epilogue reads; id < 0: none
+  /// The copy of sums from matrix registers, which the epilogue reads; id < 0: none.
+  BlockRV registers = {-1};
   BlockRV row_copy = {-1};  ///< `copy_rows`; id < 0: none
   /// The iterator of `registers`, behind fuse_axes, that follows iterator `i` of the nest.
   int result_iterator(int i) const;
@@ -64,8 +64,7 @@ struct TilePlan : TileRequest {
 };
 
 /// Makes the tile: with rows padded where they are read (`pad_rows`) where that pays, else with the sum in
-/// blocks
-/// (`cost::sum_blocks`) where that pays. When a primitive refuses either, the plain tile is made.
+/// blocks (`cost::sum_blocks`) where that pays. When a primitive refuses either, the plain tile is made.
 RuleOutcome make_tile(Draft& draft, const TileRequest& request);
 /// The steps of a tile whose sum is taken up block by block, from split to parallel; the axes are padded.
 RuleOutcome tile_in_blocks(Draft& draft, const TilePlan& plan);
