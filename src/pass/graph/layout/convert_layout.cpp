@@ -4,8 +4,8 @@
 //   before   lv = R.nn.conv2d(x, w);  lv1 = R.nn.relu(lv);  lv2 = R.nn.conv2d(lv1, w1)      # constant w, w1
 //   after    lv_1 = R.nn.conv2d(x, layout_transform(w), out_layout="NCHW16c");  lv = layout_transform(lv_1)
 //            lv1_1 = R.nn.relu(lv_1);  lv1 = layout_transform(lv1_1)
-//            lv2_1 = R.nn.conv2d(lv1_1, layout_transform(w1), data_layout="NCHW16c", …);  lv2 =
-//            layout_transform(lv2_1)
+//            lv2_1 = R.nn.conv2d(lv1_1, layout_transform(w1), data_layout="NCHW16c", …)
+//            lv2 = layout_transform(lv2_1)
 //
 // Each operator's definition has the rule that decides (OpDef::layout, op/layout_rule.h). Rules of
 // convolutions choose blocks; those of element-wise operators, pooling, nearest resizing, concatenation and
