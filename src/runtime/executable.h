@@ -45,9 +45,9 @@ struct Instruction {
 };
 
 /// Kernel: destination passing, first tensors (buffers) then ints (scalars). Function: another VM function.
-/// Builtin: a packed function by name ("vm.builtin.…" or the user's), looked up once at load time. Closure:
-/// the first argument is the closure; a call of it takes the caller's frame when its result is returned at
-/// once.
+/// Builtin: what the VM does itself (builtin.h) or a packed function of the registry, looked up once at load
+/// time. Closure: the first argument is the closure; a call of it takes the caller's frame when its result is
+/// returned at once.
 enum class CalleeKind : uint8_t { Kernel, Function, Builtin, Closure };
 struct Callee {
   CalleeKind kind = CalleeKind::Kernel;
@@ -117,27 +117,6 @@ struct Executable {
 // tensor, or a heap slot: then the kernel sees the shape heap from that slot on as an int64 buffer. A scalar
 // is an immediate, a heap slot, or a register holding an int, a float (passed as its double image) or a
 // tensor of one element.
-//
-// Builtins of the VM (all by name "vm.builtin.NAME"). An int may be an immediate, a heap slot or a register;
-// where dimensions d0, d1, … are listed, one Shape instead of them also serves:
-//   match_shape(tensor-or-shape, n, then n pairs (DimMatch, value)); a mismatch is Error "T0501" with both
-//   shapes check_tensor(tensor, ndim, dtype) → tensor: ndim -1 and dtype 0 mean any; Error "T0501"
-//   compute_shape(slot, then pairs (ShapeWord, value)): postfix int64 arithmetic, the result goes to the heap
-//   slot make_shape(d0, d1, …) → Shape;  shape_of(tensor) → Shape;  tensor_to_shape(1-D int tensor) → Shape
-//   shape_to_tensor(shape) → 1-D int64 tensor;  shape_dim(shape-or-tensor, i) → int
-//   alloc_tensor(dtype, d0, d1, …) → NDArray from the session's pool, uninitialised
-//   arena_tensor(slot, dtype, d0, …) → view of the arena from its offset on; Error "T0517" beyond its bytes
-//   copy_into(to, from, to, from, …): the bytes of each, all at once
-//   reshape(tensor, d0, …) → view;  copy(tensor);  tuple(a, …);  tuple_get(t, i)
-//   none() → none: drops what the register holds, so that its memory can be used again
-//   move(a) → the same value;  move(register, 1): it is not read again, and may keep what the result's
-//   register held, for the next tensor that it takes;  make_closure(function, a, …) → Closure
-//   make_data(tag, a, …) → Data;  data_is(data, tag) → 0 or 1;  data_field(data, i)
-//   no_case(): Error "T0519"
-//   ref_create(a) → RefCell;  ref_read(ref);  ref_write(ref, a)
-//   scalar(tensor of one element) → int or float;  to_tensor(int-or-float, dtype) → 0-D tensor
-//   text(tensor) → string of its bytes
-// Any other name is looked up in the registry and called with the arguments as they are.
 //
 // Metadata key "bound.SYMBOL" is the largest value of a symbolic size of the inputs ("T0505" beyond); key
 // "asserts.SYMBOL" holds the messages of a kernel's assertions, one a line, in order.
