@@ -28,11 +28,10 @@ inline bool multiplies_bf16(const Target& t, int64_t lanes) {
   return t->has("avx512_bf16") && (lanes == 16 || ((lanes == 4 || lanes == 8) && t->has("avx512vl")));
 }
 
-/// Is that faster than multiply-adds of float32? Intel's Sapphire Rapids begins one in two cycles where it
-/// begins four multiply-adds (measured: 116 Gop/s of bfloat16 beside 227 of float32, docs/precision.md).
+/// Is that faster than multiply-adds of float32, of which it does two in each lane?
 inline bool bf16_dots_pay(const Target& t) {
   const int64_t lanes = is_arm(t) ? 4 : t->lanes(f32);
-  return multiplies_bf16(t, lanes) && t->cpu != "sapphirerapids";
+  return multiplies_bf16(t, lanes) && 2 * t->bf16_dots > double(t->fma_ports);
 }
 /// Are contractions of bfloat16 faster than those of float32, by dot products or in matrix registers?
 inline bool bf16_products_pay(const Target& t) {

@@ -18,6 +18,7 @@ struct TargetNode : Object {
   int64_t l1d_bytes = 32 << 10, l2_bytes = 512 << 10, l3_bytes = 4 << 20, line_bytes = 64;
   int64_t cores = 1;              ///< physical cores to plan for; the result never depends on it
   int64_t fma_ports = 2;          ///< multiply-adds of full vectors that begin in a cycle
+  double bf16_dots = 2;           ///< dot products of bfloat16 over full vectors that begin in a cycle
   int64_t load_ports = 2;         ///< full vectors that are loaded from the first cache in a cycle
   int64_t fma_latency = 4;        ///< cycles from one multiply-add of a chain to the next
   double l2_bandwidth = 64;       ///< bytes a cycle from the second cache to the first
@@ -40,6 +41,7 @@ struct TargetNode : Object {
         .add("line_bytes", &TargetNode::line_bytes)
         .add("cores", &TargetNode::cores)
         .add("fma_ports", &TargetNode::fma_ports)
+        .add("bf16_dots", &TargetNode::bf16_dots)
         .add("load_ports", &TargetNode::load_ports)
         .add("fma_latency", &TargetNode::fma_latency)
         .add("l2_bandwidth", &TargetNode::l2_bandwidth)

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Target records: what is detected, written, read and refused.
 #include "target/target.h"
+#include "target/narrow_float.h"
 
 #include <gtest/gtest.h>
 #include <unistd.h>
@@ -87,6 +88,7 @@ TEST(Target, RecordsThatCannotBeAreRefused) {
                            "{\"l2_bytes\": 1}",
                            "{\"line_bytes\": 48}",
                            "{\"fma_ports\": 0}",
+                           "{\"bf16_dots\": 0}",
                            "{\"memory_bandwidth\": 0}",
                            "{\"l3_bandwidth\": 0}",
                            "{\"l2_bandwidth\": \"fast\"}",
@@ -104,6 +106,17 @@ TEST(Target, RecordsThatCannotBeAreRefused) {
   const std::string both = refusal("{\"cores\": 0, \"line_bytes\": 48}");
   EXPECT_NE(both.find("cores"), std::string::npos);
   EXPECT_NE(both.find("line_bytes"), std::string::npos) << "all mistakes at once";
+}
+
+TEST(Target, DotProductsOfBfloat16PayByTheirNumberInACycle) {
+  EXPECT_FALSE(bf16_dots_pay(parse_target("llvm -mcpu=sapphirerapids")));
+  EXPECT_FALSE(bf16_dots_pay(parse_target("llvm -mcpu=icelake-server"))) << "it has none";
+  Target t = parse_target("llvm -mcpu=znver4");
+  EXPECT_TRUE(bf16_dots_pay(t));
+  t.edit()->bf16_dots = 1;
+  EXPECT_FALSE(bf16_dots_pay(t)) << "two products in each, and two multiply-adds in a cycle";
+  t.edit()->fma_ports = 1;
+  EXPECT_TRUE(bf16_dots_pay(t));
 }
 
 /// What is said of a target's text, and what helps.
