@@ -280,6 +280,14 @@ namespace {
 /// what vectors and chunks of a schedule gain is a constant factor.
 constexpr int64_t kLongSum = int64_t(1) << 18;
 
+/// The length of blocks that is nearest to `root` from below and leaves none of `n` over; `root` when there
+/// is none of at least half of it.
+int64_t block_near(int64_t n, int64_t root) {
+  for (int64_t block = root; 2 * block >= root; --block)
+    if (n % block == 0) return block;
+  return root;
+}
+
 /// A long sum as sums over parts of `axes`, then over those; none where the sum is short or its length
 /// unknown.
 std::optional<te::Tensor> sum_in_blocks(const te::Tensor& x, const std::vector<int64_t>& axes, bool keepdims,
@@ -296,11 +304,17 @@ std::optional<te::Tensor> sum_in_blocks(const te::Tensor& x, const std::vector<i
   const int64_t n = *extent(longest), others = int64_t(count / double(n));
   // The longest axis alone comes last; where it has nearly all elements, blocks of it do.
   const auto root = int64_t(std::ceil(std::sqrt(double(n))));
-  const int64_t block = others >= root ? 1 : root, blocks = (n + block - 1) / block;
+  const int64_t block = others >= root ? 1 : block_near(n, root), blocks = (n + block - 1) / block;
+  // The blocks stand where the axis does, so that elements behind it stay neighbours.
   Shape parts;
-  for (size_t i = 0; i < x.ndim(); ++i)
-    if (std::ranges::count(axes, int64_t(i)) == 0) parts.push_back(x.shape()[i]);
-  parts.push_back(PrimExpr(blocks));
+  size_t at_blocks = 0;
+  for (size_t i = 0; i < x.ndim(); ++i) {
+    if (int64_t(i) == longest) at_blocks = parts.size();
+    if (int64_t(i) == longest)
+      parts.push_back(PrimExpr(blocks));
+    else if (std::ranges::count(axes, int64_t(i)) == 0)
+      parts.push_back(x.shape()[i]);
+  }
   Array<tir::IterVar> ks;
   for (int64_t a : axes)
     if (a != longest || block > 1)
@@ -317,7 +331,8 @@ std::optional<te::Tensor> sum_in_blocks(const te::Tensor& x, const std::vector<i
           if (std::ranges::count(axes, int64_t(i)) == 0) {
             at.push_back(v[next++]);
           } else if (int64_t(i) == longest) {
-            at.push_back(block > 1 ? v.back() * PrimExpr(block) + ks[k++]->var : PrimExpr(v.back()));
+            const PrimExpr which = v[next++];
+            at.push_back(block > 1 ? which * PrimExpr(block) + ks[k++]->var : which);
             if (blocks * block > n) inside = tir::lt(at.back(), PrimExpr(n));
           } else {
             at.push_back(ks[k++]->var);
@@ -337,7 +352,7 @@ std::optional<te::Tensor> sum_in_blocks(const te::Tensor& x, const std::vector<i
       shape,
       [&](const Vars& v) {
         Shape at = keepdims ? drop_axes(indices(v), axes) : indices(v);
-        at.push_back(k->var);
+        at.insert(at_blocks, PrimExpr(k->var));
         return te::sum(partial(at), {k});
       },
       name);
