@@ -13,26 +13,6 @@ using namespace tir;
 
 namespace {
 
-/// What a stage reads: each element for one result, its lanes side by side.
-bool reads_columns(const Facts& f, size_t column) {
-  return std::all_of(f.loads.begin(), f.loads.end(), [&](const Access& l) {
-    return l.stride[column] == 1 && std::all_of(f.spatial.begin(), f.spatial.end(), [&](int i) {
-             return f.extent[size_t(i)] == 1 || l.stride[size_t(i)] != 0;
-           });
-  });
-}
-/// A reduction across memory whose last result is the column, and none of whose sums reaches into another's.
-bool folds_columns(const Facts& f) {
-  if (!f.is_reduction() || !f.block->init || f.spatial.empty() || along_memory(f) || !plain_result(f))
-    return false;
-  const size_t column = size_t(f.spatial.back());
-  if (f.write.stride[column] != 1 || !reads_columns(f, column)) return false;
-  return std::all_of(f.loads.begin(), f.loads.end(), [](const Access& l) {
-    return std::all_of(l.index.begin(), l.index.end(),
-                       [](const cost::Index& index) { return index.iterators.size() < 2; });
-  });
-}
-
 int64_t times(int64_t a, int64_t b) { return a == kUnknown || b == kUnknown ? kUnknown : a * b; }
 
 /// The stages, and the iterators of the last one that are rows of results.

@@ -134,6 +134,11 @@ struct Rule {
   RuleOutcome (*apply)(Draft&, const Site&);
 };
 constexpr Rule kRules[] = {
+    {{"fold_in_order",
+      "sums and extremes across memory that come from memory, or whose rows fill no vectors: whole rows one "
+      "after the other, narrow ones side by side"},
+     needs_one_store,
+     fold_in_order},
     {{"by_columns",
       "sums, extremes, softmax and the like across memory: all stages for a panel of columns, whose results "
       "stay in "

@@ -30,6 +30,7 @@ enum class RuleOutcome {
   no_rows,
   no_columns,
   no_panel,
+  stays_near,
   lost_loop,
   given_tile,
 };

@@ -236,6 +236,31 @@ bool makes_one_result(Schedule& s, BlockRV b, size_t outer) {
   return true;
 }
 
+/// A stage that later ones read as well is made piece by piece beside the rows that fold it, where each row
+/// folds a piece of its last axis: what a row reads is still in the cache. The loop over both.
+LoopRV make_beside(Draft& draft, const Stages& stages, LoopRV rows) {
+  const Facts& of = stages.facts;
+  if (of.reduce.size() != 1 || of.symbolic(of.reduce[0])) return rows;
+  const int64_t piece = of.extent[size_t(of.reduce[0])];
+  for (BlockRV b : stages.blocks)
+    for (BlockRV p : draft.schedule.get_producers(b)) {
+      const auto f = facts_of(draft.schedule, p);
+      if (draft.is_scheduled(p) || !f || f->is_reduction() || f->instances(false) != of.instances(false))
+        continue;
+      attempt(draft, "a stage beside the rows", [&](Draft& d) {
+        Schedule& s = d.schedule;
+        std::vector<LoopRV> outer = s.get_loops(p);
+        outer.back() = s.split(outer.back(), {-1, piece})[0];
+        const LoopRV pieces = s.fuse(outer);
+        vectorize_inner(d, p, 1);
+        rows = s.merge({pieces, rows});
+        d.set_scheduled(p);
+        return RuleOutcome::applied;
+      });
+    }
+  return rows;
+}
+
 /// The stages at a loop over rows, or over `groups` of them whose reductions are made once for each.
 RuleOutcome arrange_rows(Draft& draft, const Site& site, const std::vector<BlockRV>& leading,
                          const std::vector<bool>& row, int64_t count, int64_t groups) {
@@ -275,6 +300,7 @@ RuleOutcome arrange_rows(Draft& draft, const Site& site, const std::vector<Block
       vectorize_inner(draft, b, 1);
     draft.set_scheduled(b);
   }
+  rows = make_beside(draft, stages, rows);
   const bool worth = stages.instances == kUnknown ||
                      cost::worth_parallel(double(stages.instances) * kStageCost, draft.target);
   if (count != 1 && worth) try_step(draft, "parallel", [&](Schedule& s) { s.parallel(rows); });

@@ -48,6 +48,7 @@ void inline_producers(Draft& draft);
 RuleOutcome dot_instruction(Draft& draft, const Site& site);
 RuleOutcome inner_product(Draft& draft, const Site& site);
 RuleOutcome register_tile(Draft& draft, const Site& site);
+RuleOutcome fold_in_order(Draft& draft, const Site& site);
 RuleOutcome by_columns(Draft& draft, const Site& site);
 RuleOutcome row_by_row(Draft& draft, const Site& site);
 RuleOutcome elementwise(Draft& draft, const Site& site);

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <numeric>
 
 namespace tenon::cost {
 namespace {
@@ -66,6 +67,12 @@ constexpr int64_t kMostColumnVectors = 8, kLeastColumnVectors = 2;
 constexpr double kColumnShare = 0.25;
 /// A panel has at least so many elements beside its results.
 constexpr int64_t kLeastColumn = 4;
+/// Rows of different pages that the hardware prefetches at the same time; more are read line by line.
+constexpr int64_t kStreams = 32;
+constexpr double kResultsShare = 0.5;  ///< of the first cache, for the results of a panel
+/// Vectors of results that hide the latency of a step, and steps that these take while they are in registers.
+constexpr int64_t kLeastChains = 4, kStepsAtOnce = 4;
+constexpr int64_t kLongFold = 16;  ///< steps of rows side by side, which are put together behind them
 
 // ---------------------------------------------------------------- padded rows
 constexpr double kMostTwice = 2.2;      ///< rows padded for each row read, at most
@@ -303,6 +310,47 @@ int64_t column_vectors(const ColumnFold& f, const Target& target) {
   for (int64_t v = most; v >= kLeastColumnVectors; --v)
     if (f.vectors % v == 0) return v;
   return 0;
+}
+
+bool one_stream(const ColumnFold& f, const Target& target) {
+  return f.passes == 1 && f.steps > kStreams &&
+         double(f.rows * f.steps * f.vectors) * f.bytes > double(target->l2_bytes);
+}
+
+int64_t rows_side_by_side(const ColumnFold& f, int64_t width, int64_t lanes) {
+  const int64_t whole = lanes / std::gcd(width, lanes);  // rows that fill vectors
+  const int64_t vectors = whole * width / lanes;
+  const bool few = f.rows * f.vectors < kLeastChains;
+  if ((whole == 1 && !few) || vectors > kMostColumnVectors) return 1;
+  int64_t rows = whole * (kMostColumnVectors / vectors);
+  for (int64_t fewer = rows; fewer > 0; fewer -= whole)  // those that leave no steps over
+    if (f.steps % fewer == 0) {
+      rows = fewer;
+      break;
+    }
+  return f.steps >= rows * kLongFold ? rows : 1;
+}
+
+FoldTile fold_tile(const ColumnFold& f, const Target& target) {
+  FoldTile out;
+  out.panel = divisor_below(f.vectors, int64_t(kResultsShare * double(target->l1d_bytes) / f.bytes));
+  out.vectors = out.panel;
+  if (out.panel <= kMostColumnVectors) return out;
+  out.vectors = divisor_below(out.panel, kLeastChains);
+  out.steps = divisor_below(f.steps, kStepsAtOnce);
+  return out;
+}
+
+int64_t pieces_of_fold(const ColumnFold& f, double cost, const Target& target) {
+  const FoldTile tile = fold_tile(f, target);
+  const int64_t results = f.rows * (f.vectors / tile.panel);
+  if (results >= target->cores || !worth_parallel(double(results * tile.panel * f.steps) * cost, target))
+    return 1;
+  const int64_t most = ceil_div(tasks_wanted(target), results);
+  for (const int64_t evenly : {int64_t(target->cores), int64_t(1)})
+    for (int64_t pieces = most; pieces >= target->cores; --pieces)
+      if (pieces % evenly == 0 && f.steps % pieces == 0) return pieces;
+  return 1;
 }
 
 int64_t rows_of_block(const PaddedRows& r, const Target& target) {

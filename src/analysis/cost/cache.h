@@ -65,6 +65,21 @@ struct ColumnFold {
 /// Vectors of a panel that is folded at a time; 0: panels do not pay.
 int64_t column_vectors(const ColumnFold& fold, const Target& target);
 
+/// Does a fold read so much, in so many rows, that it should come as one stream, a whole row at a time?
+bool one_stream(const ColumnFold& fold, const Target& target);
+/// Rows of `width` results that are folded side by side, so that they are whole vectors and enough of them;
+/// 1: they are as they lie, or the fold is too short.
+int64_t rows_side_by_side(const ColumnFold& fold, int64_t width, int64_t lanes);
+/// A fold in the order of its rows: vectors of results that stay in the first cache (a panel), those that are
+/// in registers, and the steps that these take at once. Each divides what it is part of.
+struct FoldTile {
+  int64_t panel = 1, vectors = 1, steps = 1;
+};
+FoldTile fold_tile(const ColumnFold& fold, const Target& target);
+/// Pieces of the steps, each folded by itself, that give all cores something to do; 1: there are results
+/// enough, the fold is too short, or nothing divides it.
+int64_t pieces_of_fold(const ColumnFold& fold, double cost, const Target& target);
+
 /// Padded rows that a window walks, made a block at a time where they are read.
 struct PaddedRows {
   int64_t steps = 0;   ///< of the window along the rows (tiles, when it is tiled)

@@ -31,14 +31,15 @@ using Texts = std::vector<std::string>;
 
 TEST(RuleAttempts, NameEachRuleInOrderAndWhyItGaveUp) {
   EXPECT_EQ(rules_of(attempts_of(matmul(64, 64, 16, false)), "C"),
-            (Texts{"by_columns: no_columns", "dot_instruction: no_product", "inner_product: strided_sum",
-                   "register_tile: applied"}));
+            (Texts{"fold_in_order: no_columns", "by_columns: no_columns", "dot_instruction: no_product",
+                   "inner_product: strided_sum", "register_tile: applied"}));
   EXPECT_EQ(rules_of(attempts_of(row_sum(100, 500)), "O"),
-            (Texts{"by_columns: no_columns", "dot_instruction: no_reuse", "inner_product: no_reuse",
-                   "register_tile: no_reuse", "row_by_row: applied"}));
+            (Texts{"fold_in_order: no_columns", "by_columns: no_columns", "dot_instruction: no_reuse",
+                   "inner_product: no_reuse", "register_tile: no_reuse", "row_by_row: applied"}));
   EXPECT_EQ(rules_of(attempts_of(transpose(35, 50)), "O"),
-            (Texts{"by_columns: no_columns", "dot_instruction: no_reduction", "inner_product: no_reduction",
-                   "register_tile: no_reduction", "row_by_row: no_reduction", "elementwise: applied"}));
+            (Texts{"fold_in_order: no_columns", "by_columns: no_columns", "dot_instruction: no_reduction",
+                   "inner_product: no_reduction", "register_tile: no_reduction", "row_by_row: no_reduction",
+                   "elementwise: applied"}));
 }
 
 TEST(RuleAttempts, KeepWhatAPrimitiveRefused) {

@@ -1,0 +1,99 @@
+// SPDX-License-Identifier: Apache-2.0
+// Folds that walk their operand in the order of memory: which programs the rule takes, the same values, and
+// from the trace the same program; stages made beside the rows that fold them.
+#include "../schedule/programs.h"
+#include "autoschedule/default.h"
+#include "ir/text.h"
+#include "test_targets.h"
+
+namespace tenon::testing {
+namespace {
+
+/// How a rule, or its step, ended: "" where it was not tried.
+std::string expect_same(const Program& p, const Target& t, const std::string& rule,
+                        const std::string& step = {}) {
+  std::vector<RuleAttempt> attempts;
+  const tir::PrimFunc f = default_schedule(p.function, t, &attempts);
+  EXPECT_EQ(problems_of(f), "") << p.name;
+  EXPECT_TRUE(same(run(p.function, p.sizes), run(f, p.sizes))) << p.name << "\n" << print(f);
+  Schedule again =
+      Schedule::replay(p.function, Trace::from_json(f->attrs.at("tenon.trace").as<std::string>()));
+  EXPECT_TRUE(structural_equal(again.function()->body, f->body)) << p.name;
+  for (const RuleAttempt& a : attempts)
+    if (a.rule == rule && a.step == step) return std::string(name_of(a.outcome));
+  return {};
+}
+
+tir::IterVar axis(const PrimExpr& n, const char* name) {
+  return te::reduce_axis(tir::range(PrimExpr(0), n), name);
+}
+/// The largest along axis 1 of (n, k, m).
+Program fold_middle(int64_t n, int64_t k, int64_t m) {
+  Tensor a = te::placeholder({n, k, m}, f32, "A");
+  const tir::IterVar i = axis(k, "i");
+  Tensor y = te::compute({n, m}, [&](const Vars& v) { return te::max(a({v[0], i->var, v[1]}), {i}); }, "y");
+  return {"fold_middle", te::create_prim_func({a, y}), {}};
+}
+/// The mean over the two first axes of (k, l, m).
+Program mean_outer(int64_t k, int64_t l, int64_t m) {
+  Tensor a = te::placeholder({k, l, m}, f32, "A");
+  const tir::IterVar i = axis(k, "i"), j = axis(l, "j");
+  Tensor sum =
+      te::compute({m}, [&](const Vars& v) { return te::sum(a({i->var, j->var, v[0]}), {i, j}); }, "sum");
+  Tensor y =
+      te::compute({m}, [&](const Vars& v) { return tir::div(sum({v[0]}), PrimExpr(float(k * l))); }, "y");
+  return {"mean_outer", te::create_prim_func({a, y}), {}};
+}
+/// Sums of pieces of exp(A) of one row, as long sums are written, and A over their sum.
+Program long_row(int64_t pieces, int64_t piece) {
+  Tensor a = te::placeholder({PrimExpr(1), PrimExpr(pieces * piece)}, f32, "A");
+  const tir::IterVar i = axis(piece, "i"), j = axis(pieces, "j");
+  Tensor e = te::compute(a.shape(), [&](const Vars& v) { return tir::exp(a({v[0], v[1]})); }, "e");
+  Tensor part = te::compute(
+      {PrimExpr(1), PrimExpr(pieces)},
+      [&](const Vars& v) { return te::sum(e({v[0], v[1] * PrimExpr(piece) + i->var}), {i}); }, "part");
+  Tensor sum =
+      te::compute({PrimExpr(1)}, [&](const Vars& v) { return te::sum(part({v[0], j->var}), {j}); }, "sum");
+  Tensor y =
+      te::compute(a.shape(), [&](const Vars& v) { return tir::div(e({v[0], v[1]}), sum({v[0]})); }, "y");
+  return {"long_row", te::create_prim_func({a, y}), {}};
+}
+
+TEST(FoldInOrder, WholeRowsOfWhatComesFromMemory) {
+  const Target t = small_cache(512, 32, 16 << 10);
+  EXPECT_EQ(expect_same(fold_middle(1, 80, 64), t, "fold_in_order"), "applied");
+  EXPECT_EQ(expect_same(fold_middle(3, 40, 192), t, "fold_in_order"), "applied");
+  EXPECT_EQ(expect_same(fold_middle(2, 80, 70), t, "fold_in_order"), "applied");  // a row with a ragged end
+  EXPECT_EQ(expect_same(mean_outer(9, 11, 64), t, "fold_in_order"), "applied");
+}
+TEST(FoldInOrder, NarrowRowsSideBySide) {
+  const Target t = target_of({512, 32, 2});
+  EXPECT_EQ(expect_same(fold_middle(1, 512, 3), t, "fold_in_order"), "applied");
+  EXPECT_EQ(expect_same(fold_middle(2, 601, 5), t, "fold_in_order"), "applied");  // steps left over
+  EXPECT_EQ(expect_same(mean_outer(32, 64, 16), t, "fold_in_order"), "applied");  // too few chains
+}
+TEST(FoldInOrder, PiecesForTheCores) {
+  Target t = small_cache(512, 32, 16 << 10);
+  t.edit()->cores = 4;
+  t.edit()->fork_ns = 1;  // so that a short fold is worth it
+  EXPECT_EQ(expect_same(fold_middle(1, 512, 64), t, "fold_in_order"), "applied");
+  EXPECT_EQ(expect_same(fold_middle(1, 513, 3), t, "fold_in_order"), "applied");
+}
+TEST(FoldInOrder, LeavesWhatStaysNear) {
+  const Target t = target_of({512, 32, 2});
+  EXPECT_EQ(expect_same(fold_middle(1, 80, 64), t, "fold_in_order"), "stays_near");
+  EXPECT_EQ(expect_same(fold_middle(1, 100, 3), t, "fold_in_order"), "stays_near");  // too few steps
+  EXPECT_EQ(expect_same(fold_middle(2, 8, 64), small_cache(512, 32, 1 << 10), "fold_in_order"), "stays_near");
+  EXPECT_EQ(expect_same(row_sum(6, 40), t, "fold_in_order"), "no_columns");
+  EXPECT_EQ(expect_same(matmul(32, 32, 8, false), t, "fold_in_order"), "no_columns");
+}
+
+TEST(Pieces, OfAStageBesideTheRowsThatFoldThem) {
+  const Target t = target_of({512, 32, 2});
+  EXPECT_EQ(expect_same(long_row(8, 64), t, "row_by_row", "a stage beside the rows"), "applied");
+  // Pieces that fill no vectors are read beyond their end, into what the next one makes.
+  EXPECT_EQ(expect_same(long_row(8, 60), t, "row_by_row", "a stage beside the rows"), "refused");
+}
+
+}  // namespace
+}  // namespace tenon::testing
