@@ -378,6 +378,10 @@ std::vector<Any> make_inputs(const ModelOptions& options, const Signature& signa
                   fmt::format("input `{}` is a {} and must be given", info.name,
                               container(i).empty() ? "tensor of strings" : container(i)),
                   options.model, "-i NAME=@file.pb");
+    if (info.dtype.is_void())
+      throw Error(ErrorKind::usage, "T0913",
+                  fmt::format("input `{}` has no declared element type and must be given", info.name),
+                  options.model, "-i NAME=@file.npy, or declare it");
     if (!info.known_rank)
       throw Error(ErrorKind::usage, "T0913",
                   fmt::format("input `{}` has no declared shape and must be given", info.name),

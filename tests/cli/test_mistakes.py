@@ -53,7 +53,8 @@ def main(x: R.Tensor(("n",), "float32")):
 
     def test_element_types_that_are_not_known(self):
         text = "@R.function\ndef main(x: R.Tensor((2, 3)), y: R.Tensor((3, 2))):\n    return R.matmul(x, y)\n"
-        self.refused(3, "compile", "-", "-o", os.devnull, stdin=text, words=["T0811", "the element type of an argument is not known", "match_cast", ":3:"])
+        self.refused(3, "compile", "-", "-o", os.devnull, stdin=text, words=["T0811", "the element type of an argument is not known", "match_cast", ":3:", "declared"])
+        self.refused(2, "run", "-", stdin=text, words=["T0913", "`x` has no declared element type and must be given"])
 
     def test_usage_errors(self):
         self.refused(2)

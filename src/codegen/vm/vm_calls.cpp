@@ -74,7 +74,8 @@ Operand FunctionCodegen::call(const Call& c, const VarRef& var) {
   m_.problems.add(Diagnostic{"T0811",
                              fmt::format("operator `{}` cannot be compiled here: {}", op->name, why_not(c)),
                              place(c.origin),
-                             "fix the sizes that are not known, for example with --dim",
+                             "say what is not known: sizes with --dim, element types and ranks where parameters are "
+                             "declared",
                              {}});
   return {number(0), false, false, {}};
 }

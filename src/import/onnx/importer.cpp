@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <queue>
+#include <unordered_set>
 
 #include "analysis/analyzer.h"
 #include "base/time_limit.h"
@@ -17,20 +18,25 @@ constexpr size_t kMaxInlining = 64;
 
 /// Names that the nodes of a graph read, those of nested graphs included.
 void names_read(const proto::NodeProto& node, std::vector<const std::string*>& out) {
-  std::vector<const proto::NodeProto*> todo{&node};
-  while (!todo.empty()) {
-    const proto::NodeProto* n = todo.back();
-    todo.pop_back();
-    for (const auto& i : n->input())
-      if (!i.empty()) out.push_back(&i);
-    auto inside = [&](const proto::GraphProto& g) {
-      for (const auto& m : g.node()) todo.push_back(&m);
-      for (const auto& o : g.output()) out.push_back(&o.name());
-    };
-    for (const auto& a : n->attribute()) {
-      if (a.has_g()) inside(a.g());
-      for (const auto& g : a.graphs()) inside(g);
+  for (const auto& i : node.input())
+    if (!i.empty()) out.push_back(&i);
+  auto inside = [&](const proto::GraphProto& g) {
+    // What the graph defines itself hides a value outside of that name.
+    std::unordered_set<std::string_view> own;
+    for (const auto& i : g.input()) own.insert(i.name());
+    for (const auto& i : g.initializer()) own.insert(i.name());
+    std::vector<const std::string*> names;
+    for (const auto& m : g.node()) {
+      for (const auto& o : m.output()) own.insert(o);
+      names_read(m, names);
     }
+    for (const auto& o : g.output()) names.push_back(&o.name());
+    for (const std::string* name : names)
+      if (!own.contains(*name)) out.push_back(name);
+  };
+  for (const auto& a : node.attribute()) {
+    if (a.has_g()) inside(a.g());
+    for (const auto& g : a.graphs()) inside(g);
   }
 }
 

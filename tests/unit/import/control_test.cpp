@@ -295,5 +295,18 @@ TEST(Control, NamesOfABodyHideOuterOnesInsideAlone) {
   expect(both_ways(m, {tensor({2}, {1, -2}), NDArray::scalar(0, boolean)})[0], {2}, {20, 400});
 }
 
+// The loop makes `s` of what its body, too, calls `s`.
+TEST(Control, ANodeMayGiveWhatItsBodyTakesUnderTheSameName) {
+  GraphParts g;
+  g.nodes = {node("Add", {"s", "w"}, {"next"})};
+  g.inputs = {value("i", INT64, {}), value("more", BOOL, {}), value("s", FLOAT, {2})};
+  g.outputs = {value("more", BOOL, {}), value("next", FLOAT, {2})};
+  const IRModule m = load(model({{node("Loop", {"n", "", "x"}, {"s"}, {attr_g("body", onnx_graph(g))})},
+                                 {floats("w", {2}, {1, 10})},
+                                 {value("n", INT64, {}), value("x", FLOAT, {2})},
+                                 {value("s", FLOAT, {2})}}));
+  expect(both_ways(m, {number(3), tensor({2}, {0, 0})})[0], {2}, {3, 30});
+}
+
 }  // namespace
 }  // namespace tenon
