@@ -279,6 +279,13 @@ def main(x: R.Tensor(("n", 3), "float32")) -> R.Tensor(("n", 3), "float32"):
   ASSERT_EQ(problems.size(), 1u);
   EXPECT_EQ(problems[0].code, "T1037");
   EXPECT_NE(problems[0].message.find("with n = 5"), std::string::npos) << problems[0].message;
+  // What is outside at a size of a trial is told as it is in a program of that size.
+  write("mine.tir", body("n", "x[vi - n // 8 * 8, vj]"));
+  const std::vector<Diagnostic> outside = refused(text);
+  ASSERT_EQ(outside.size(), 1u);
+  EXPECT_EQ(outside[0].code, "T1037");
+  EXPECT_NE(outside[0].message.find("ends with T0"), std::string::npos) << outside[0].message;
+  EXPECT_EQ(outside[0].message.find("T0001"), std::string::npos) << outside[0].message;
 }
 
 // Indices from data stay inside of what they index.

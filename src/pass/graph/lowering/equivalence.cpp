@@ -12,6 +12,7 @@
 #include "ir/attr_keys.h"
 #include "ir/structural.h"
 #include "ir/text.h"
+#include "ir/verify.h"
 #include "pass/graph/lowering/program_trials.h"
 #include "schedule/schedule.h"
 
@@ -109,6 +110,10 @@ std::vector<NDArray> run(const PrimFunc& f, const Trial& trial, const tenon::Eva
   PrimFunc fixed = at_sizes(f, trial.sizes);
   fixed.edit()->attrs.set("global_symbol", Any("program"));
   module.set("program", fixed);
+  // What is outside at these sizes alone is found before anything runs.
+  DiagnosticList problems;
+  verify(module, problems);
+  problems.throw_if_any();
   return evaluate(module, "program", trial.inputs);
 }
 
