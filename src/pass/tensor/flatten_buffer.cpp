@@ -2,10 +2,12 @@
 // flatten_buffer
 //   before: A: T.Buffer((n, 16)); A[i, j]
 //   after:  A_flat = T.decl_buffer((n * 16,), data=A.data); A_flat[i * 16 + j]
-// Row-major order; strides and element offsets go into the index. Parameters keep their buffers (shapes are
-// checked against them), and the body gets flat views of their memory.
-// Needs: no blocks. Keeps: loops. Leaves indices simplified.
+// Row-major order; strides and element offsets go into the index. Axis separators say that memory has several
+// axes: no target here has such memory, and they are refused (T0801). Parameters keep their buffers (shapes
+// are checked against them), and the body gets flat views of their memory. Needs: no blocks. Keeps: loops.
+// Leaves indices simplified.
 #include "pass/tensor/lowering.h"
+#include "target/target.h"
 
 namespace tenon {
 
@@ -15,7 +17,8 @@ namespace {
 
 class Flatten : public tensor_detail::Rewriter {
  public:
-  explicit Flatten(const PrimFunc& f) {
+  Flatten(const PrimFunc& f, std::string program, std::string target)
+      : program_(std::move(program)), target_(std::move(target)) {
     for (const auto& [p, b] : f->buffer_map) {
       parameters_[b.get()] = Buffer();
       for (const PrimExpr& d : b->shape)
@@ -122,6 +125,11 @@ class Flatten : public tensor_detail::Rewriter {
     auto p = parameters_.find(b.get());
     auto it = flat_.find(b.get());
     if (it != flat_.end()) return it->second.second;
+    if (!b->axis_separators.empty())
+      fail("T0801",
+           fmt::format("buffer `{}` has axis separators, and the memory of target `{}` has one axis", b->name,
+                       target_),
+           "program " + program_, "leave axis_separators out; the interpreter runs such programs");
     PrimExpr size;
     if (b->strides.empty()) {
       size = tensor_detail::imm(1);
@@ -170,13 +178,16 @@ class Flatten : public tensor_detail::Rewriter {
   std::unordered_map<const BufferNode*, std::pair<Buffer, Buffer>> flat_;
   std::unordered_map<const Object*, std::pair<PrimExpr, PrimExpr>> loads_;
   std::unordered_map<const Var*, bool> known_;
+  std::string program_, target_;
 };
 
 }  // namespace
 
-static IRModule flatten_buffer(IRModule module, PassContext&) {
-  return tensor_detail::map_bodies(module, [](const std::string&, const PrimFunc& f) {
-    return simplify(Flatten(f).run(f), false, tensor_detail::sizes_of(f));
+static IRModule flatten_buffer(IRModule module, PassContext& context) {
+  const Target target = context.target.cast<TargetNode>();
+  return tensor_detail::map_bodies(module, [&](const std::string& name, const PrimFunc& f) {
+    return simplify(Flatten(f, name, target ? target->kind : "llvm").run(f), false,
+                    tensor_detail::sizes_of(f));
   });
 }
 

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Single passes on programs built by hand: what they do, beside that the meaning stays.
 #include "programs.h"
+#include "target/target.h"
 
 namespace tenon {
 namespace {
@@ -235,6 +236,31 @@ TEST(FlattenBuffer, RefusesALayoutThatNobodyGives) {
     FAIL();
   } catch (const DiagnosticError& e) {
     EXPECT_EQ(e.diagnostics[0].code, "T0808");
+  }
+}
+
+TEST(FlattenBuffer, RefusesAxisSeparatorsWhereMemoryHasOneAxis) {
+  for (const char* kind : {"llvm", "c"}) {
+    Hand h;
+    VarRef i = var("i"), j = var("j");
+    Buffer x = h.add("x", {n64(4), n64(2)});
+    Buffer y = buffer("y", {n64(4), n64(2)}, f32);
+    y.edit()->axis_separators = {1};
+    VarRef p = var("p", DataType::handle());
+    h.params.push_back(p);
+    h.map.set(p, y);
+    PassContext context;
+    Target target = make<TargetNode>();
+    target.edit()->kind = kind;
+    context.target = target;
+    const Stmt copy = loop(i, n64(4), loop(j, n64(2), store(y, load(x, {i, j}), {i, j})));
+    try {
+      run_pass("flatten_buffer", module_of(h.func(copy)), context);
+      FAIL() << kind;
+    } catch (const DiagnosticError& e) {
+      EXPECT_EQ(e.diagnostics[0].code, "T0801");
+      EXPECT_NE(e.diagnostics[0].message.find(std::string("target `") + kind), std::string::npos);
+    }
   }
 }
 
