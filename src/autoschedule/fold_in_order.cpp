@@ -45,6 +45,7 @@ Rows rows_of(const Facts& f, const Target& target) {
   out.fold = {.rows = f.instances(true) / std::max<int64_t>(1, out.width),
               .vectors = cost::ceil_div(out.width, lanes),
               .steps = extent_of(f, out.steps),
+              .inner = f.extent[size_t(f.reduce.back())],
               .bytes = double(lanes * f.write.element_bits()) / 8,
               .passes = 1};
   return out;
@@ -143,7 +144,10 @@ RuleOutcome fold(Draft& draft, const Facts& of) {
     return RuleOutcome::no_columns;
   const Rows rows = rows_of(of, draft.target);
   if (rows.steps.count != int(of.reduce.size())) return RuleOutcome::no_columns;
-  const int64_t side = cost::rows_side_by_side(rows.fold, rows.width, cost::lanes_for(of, draft.target));
+  // As for the steps (rows_side_by_side).
+  const int64_t side =
+      rows.columns.any() ? 1
+                         : cost::rows_side_by_side(rows.fold, rows.width, cost::lanes_for(of, draft.target));
   if (side == 1 && !cost::one_stream(rows.fold, draft.target)) return RuleOutcome::stays_near;
   std::vector<BlockRV> sums;
   // The steps lie behind the columns, so that their places stay as they are.
@@ -164,9 +168,9 @@ RuleOutcome fold(Draft& draft, const Facts& of) {
   }
   const cost::ColumnFold all = rows_of(f, draft.target).fold;
   const cost::FoldTile tile = cost::fold_tile(all, draft.target);
-  arrange_fold(draft, f, tile,
-               all.rows * (all.vectors / tile.panel) > 1 &&
-                   cost::worth_parallel(double(f.instances(false)) * f.cost, draft.target));
+  const bool parallel = all.rows * (all.vectors / tile.panel) > 1 &&
+                        cost::worth_parallel(double(f.instances(false)) * f.cost, draft.target);
+  arrange_fold(draft, f, tile, parallel);
   for (const BlockRV b : sums) arrange_sum(draft, b);
   return RuleOutcome::applied;
 }

@@ -322,9 +322,13 @@ int64_t rows_side_by_side(const ColumnFold& f, int64_t width, int64_t lanes) {
   const int64_t vectors = whole * width / lanes;
   const bool few = f.rows * f.vectors < kLeastChains;
   if ((whole == 1 && !few) || vectors > kMostColumnVectors) return 1;
-  int64_t rows = whole * (kMostColumnVectors / vectors);
-  for (int64_t fewer = rows; fewer > 0; fewer -= whole)  // those that leave no steps over
-    if (f.steps % fewer == 0) {
+  // Lanes of several rows would be digits of several axes, which are no neighbours that vectors know.
+  if (whole > 1 && f.inner != f.steps) return 1;
+  // Rows side by side are of one run of the innermost axis; one axis alone may be filled up at its end.
+  const int64_t most = whole * (kMostColumnVectors / vectors);
+  int64_t rows = f.inner == f.steps ? most : 1;
+  for (int64_t fewer = most; fewer > 0; fewer -= whole)
+    if (f.inner % fewer == 0) {
       rows = fewer;
       break;
     }

@@ -59,6 +59,7 @@ struct ColumnFold {
   int64_t rows = 1;     ///< of results; those of one are neighbours
   int64_t vectors = 1;  ///< of a row
   int64_t steps = 1;    ///< elements of a column; -1: not known
+  int64_t inner = 1;    ///< of these the ones along the innermost axis that is folded
   double bytes = 0;     ///< of a vector
   int64_t passes = 1;   ///< folds one after the other over the same elements
 };

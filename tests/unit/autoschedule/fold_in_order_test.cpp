@@ -71,6 +71,9 @@ TEST(FoldInOrder, NarrowRowsSideBySide) {
   EXPECT_EQ(expect_same(fold_middle(1, 512, 3), t, "fold_in_order"), "applied");
   EXPECT_EQ(expect_same(fold_middle(2, 601, 5), t, "fold_in_order"), "applied");  // steps left over
   EXPECT_EQ(expect_same(mean_outer(32, 64, 16), t, "fold_in_order"), "applied");  // too few chains
+  // Of several axes only rows that fill vectors, and none that reach over the end of the innermost one.
+  EXPECT_EQ(expect_same(mean_outer(40, 28, 8), t, "fold_in_order"), "stays_near");
+  EXPECT_EQ(expect_same(mean_outer(40, 29, 16), t, "fold_in_order"), "stays_near");
 }
 TEST(FoldInOrder, PiecesForTheCores) {
   Target t = small_cache(512, 32, 16 << 10);
