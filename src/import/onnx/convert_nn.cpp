@@ -240,13 +240,13 @@ Values pool_with_indices(N& n, const ObjectRef& a, const Window& w) {
   Expr at = n.item(r, 1);
   if (!w.same.empty()) at = without_padding(n, at, n.shape_of(x), s, w);
   if (n.attr_int("storage_order", 0) != 0) {
-    PrimExpr plane = 1;
-    for (size_t i = 2; i < s.size(); ++i) plane = plane * s[i];
-    Expr rest = beside_size(n, "floor_mod", at, plane);
+    std::vector<PrimExpr> columns{1};  // the step of each axis, then the plane: products, as sizes may be 0
+    for (size_t i = 2; i < s.size(); ++i) columns.push_back(columns.back() * s[i]);
+    Expr rest = beside_size(n, "floor_mod", at, columns.back());
     at = n.op("subtract", {at, rest});
     for (size_t i = s.size(); i-- > 2;) {  // the last axis has the largest step
-      plane = simplify(tir::floordiv(plane, s[i]));
-      at = n.op("add", {at, beside_size(n, "multiply", beside_size(n, "floor_mod", rest, s[i]), plane)});
+      at = n.op("add",
+                {at, beside_size(n, "multiply", beside_size(n, "floor_mod", rest, s[i]), columns[i - 2])});
       rest = beside_size(n, "floor_divide", rest, s[i]);
     }
   }

@@ -56,6 +56,10 @@ std::vector<Case> cases() {
                node("MaxPool", {"x"}, {"y", "at"},
                     {attr_ints("kernel_shape", {2, 1}), attr_ints("pads", {1, 0, 1, 0})}),
                {}});
+  c.push_back(
+      {"pool_positions_by_column",
+       node("MaxPool", {"x"}, {"y", "at"}, {attr_ints("kernel_shape", {1, 2}), attr_i("storage_order", 1)}),
+       {}});
   c.push_back({"reflect",
                node("Pad", {"x", "p"}, {"y"}, {attr_s("mode", "reflect")}),
                {ints("p", {8}, {0, 0, 1, 0, 0, 0, 1, 0})}});
