@@ -256,7 +256,8 @@ const bool linalg_registered = [] {
   };
   const char* const sides = "right sides (…, n, m)";
   add("linalg.det", "Determinant.", infer_det, def_det);
-  add("linalg.inverse", "Inverse matrix; infinities and NaN where there is none.", infer_square, def_inverse);
+  add("linalg.inverse", "Inverse matrix; infinities and NaN where a pivot is 0, which rounding may hide.",
+      infer_square, def_inverse);
   add("linalg.cholesky", "The lower L with L · Lᵀ = a, of symmetric positive matrices.", infer_square,
       def_cholesky);
   add("linalg.solve", "y with a · y = b.", infer_solve, def_solve).argument("b", "Tensor", sides);
