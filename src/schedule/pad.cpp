@@ -77,6 +77,10 @@ static void pad_iteration(State& s, int32_t id, int iterator, int64_t multiple, 
   for (size_t i = 0; i < block->iter_vars.size(); ++i)
     if (int(i) != iterator && uses(r->iter_values[i], loop->loop_var.get()))
       s.refuse("T0783", id, fmt::format("{} is bound to two iterators", s.describe(loop_id)));
+  // Where the predicate holds for what is beyond the end, it need not for the last element.
+  if (clamp && uses(r->predicate, loop->loop_var.get()))
+    s.refuse("T0742", id, fmt::format("it is restricted by a predicate on '{}'", v->name),
+             "pad before what made the predicate");
   const PrimExpr size = iter->dom->extent,
                  padded = a.simplify(ceildiv(size, PrimExpr(multiple)) * PrimExpr(multiple));
   if (a.can_prove_equal(size, padded)) return;

@@ -335,6 +335,20 @@ TEST(Pad, WholeTilesWithMaskedEdges) {
   refused(t, "T0783", "loop of its own", [&] { t.pad_iteration(t.get_block("C"), 0, 4); });
 }
 
+TEST(Pad, ClampedLoadsUnderAPredicate) {
+  Program p = conv(2, 6, 5, 2, 3, 2, 1);
+  for (bool clamp : {false, true}) {
+    Schedule s(p.function);
+    BlockRV pad = s.get_block("pad");
+    s.decompose_padding(pad, s.fuse_iterators(pad, 0, 3));
+    auto grow = [&] { s.pad_iteration(pad, 0, 5, clamp); };
+    if (clamp)
+      refused(s, "T0742", "restricted by a predicate", grow);
+    else
+      grow(), check(p, s);
+  }
+}
+
 TEST(Pad, ConditionsOfClampedLoadsHoldForWhatIsRead) {
   tir::VarRef n = tir::var("n");
   for (int64_t size : {1, 2, 6}) {
