@@ -27,7 +27,7 @@ void require_place(State& s, int32_t id, int32_t loop_id, const std::string& sco
 
 /// A block that copies `part` from one buffer to another of the same shape; what lies outside is left out.
 Stmt copy_part(const Buffer& from, const Buffer& to, const Array<Range>& part, const std::string& name,
-               Analyzer& a, const State& s, int32_t loop_id) {
+               Analyzer& a, State& s, int32_t loop_id) {
   Array<IterVar> iters;
   Array<PrimExpr> values, at;
   std::vector<Ref<For>> loops;
@@ -54,6 +54,8 @@ Stmt copy_part(const Buffer& from, const Buffer& to, const Array<Range>& part, c
     }
     value = a.simplify(value);
     if (limit) guard = logical_and(guard, lt(is_one(extent) ? PrimExpr(0) : PrimExpr(x), limit));
+    // Cut off is more than what lies behind the buffer's end: the block does not write all of its box.
+    if (limit && !a.can_prove(ge(limit, min(extent, from->shape[d] - part[d]->min)))) s.guarded.insert(name);
     for (const PrimExpr& c : {ge(value, PrimExpr(0)), lt(value, from->shape[d])})
       if (!a.can_prove(c)) guard = logical_and(guard, a.simplify(c));
     iters.push_back(v);

@@ -172,6 +172,15 @@ TEST(RollingBuffer, ComputesWhatIsNew) {
   refused(w, "T0706", "do not overlap", [&] { w.rolling_buffer(t, 0); });
 }
 
+TEST(RollingBuffer, WindowsOfWhichPartsAreWritten) {
+  Schedule s(column_max(7, 5).function);
+  BlockRV m = s.get_block("S");
+  std::vector<LoopRV> loops = s.get_loops(m);
+  LoopRV tile = s.split(s.split(s.fuse(loops), {-1, 4})[0], {-1, 5})[0];
+  BlockRV copy = s.read_at(tile, m, 0, "local");
+  refused(s, "T0742", "restricts the block by a predicate", [&] { s.rolling_buffer(copy, 0); });
+}
+
 TEST(Queries, NameWhatTheyFound) {
   Program p = softmax(4, 6);
   Schedule s(p.function);
