@@ -65,17 +65,19 @@ def text_free(*names):
 
 
 def randomise(module, seed):
-    """Every parameter drawn anew in order of its name, 1/√inputs wide; statistics of batch normalisations too."""
+    """Every parameter drawn anew in order of its name, 1/√inputs wide; statistics of batch normalisations too. Gains of
+    standardised weights are near 1: drawn like weights, they let values grow until sigmoids of these are subnormal."""
     generator = torch.Generator().manual_seed(seed)
     with torch.no_grad():
         for name, p in sorted(module.named_parameters()):
             if not p.is_floating_point():
                 continue
-            if p.ndim >= 2:
+            gain = name.endswith(".gain")
+            if p.ndim >= 2 and not gain:
                 scale = 0.5 if "embed" in name else 1.4 / math.sqrt(max(1, p[0].numel()))
                 p.copy_(torch.randn(p.shape, generator=generator) * scale)
             else:
-                norm = name.endswith("weight")
+                norm = gain or name.endswith("weight")
                 p.copy_(torch.randn(p.shape, generator=generator) * 0.1 + (1.0 if norm else 0.0))
     return module.eval()
 

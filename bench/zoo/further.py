@@ -10,6 +10,7 @@ from .entry import BATCH, BATCH_SIZE, entry, images, text_free, tokens
 TIMM = {  # name → timm's name, size, are height and width free, arguments
     "edgenext": ("edgenext_xx_small", 64, True, {}),
     "hrnet": ("hrnet_w18_small", 64, True, {}),
+    "eca_nfnet": ("eca_nfnet_l0", 64, True, {}),
     "levit": ("levit_128s", 224, False, {}),
     "fastvit": ("fastvit_t8", 64, True, {}),
     "davit": ("davit_tiny", 64, False, {"depths": (1, 1, 1, 1), "embed_dims": (16, 32, 48, 64), "num_heads": (2, 2, 4, 4)}),
