@@ -14,7 +14,7 @@ namespace {
 // ---------------------------------------------------------------- what is tried
 constexpr int64_t kMinLanes = 4;    ///< narrower vectors are slower than scalars beside their shuffles
 constexpr int64_t kMaxVectors = 6;  ///< side by side; more leave too few rows to share their loads
-constexpr int64_t kMaxRows = 24, kMaxRows2 = 4;
+constexpr int64_t kMaxRows = 24, kMaxRows2 = 4;  ///< along one of two axes, and along the other
 constexpr double kLeastUse = 0.4;  ///< share of the lanes inside the nest; below, narrower ones do as well
 constexpr int64_t kReserved = 1;   ///< a register that holds what all rows share, such as a mask
 
@@ -47,6 +47,9 @@ constexpr int64_t kNearStride = 4;
 constexpr double kGatherLane = 5, kGatherLine = 1;
 constexpr double kLoadTie =
     0.02;  ///< cycles of each load, even if a port is free: among equals fewer loads win
+/// Windows over planes of symbolic sizes: distances of rows are no constants, so that each step moves
+/// pointers, and the place of a tile is found by division.
+constexpr double kPointerCycles = 0.5, kPlaceCycles = 30;
 constexpr double kClamped = 1.01;  ///< rows that do not fit are clamped, each at an address of its own
 /// Rows that lie far apart, for each row: the prefetcher follows few streams, and a page each.
 constexpr int64_t kApart = 128, kFarApart = 2048;  ///< elements
@@ -167,7 +170,9 @@ std::vector<Tile> row_shapes(const Nest& n, int vector) {
       out.push_back({.vector = vector, .rows = m, .row_count = rows});
       for (int c : n.spatial) {
         if (alone || c == m || !usable(c) || n.symbolic(c) || nothing_shared(n, c)) continue;
-        for (int64_t rows2 = 2; rows2 <= most(c, kMaxRows2); ++rows2)
+        // Of two known axes either comes first; a symbolic one always does.
+        const bool swapped = n.symbolic(m) && rows <= kMaxRows2;
+        for (int64_t rows2 = 2; rows2 <= most(c, swapped ? kMaxRows : kMaxRows2); ++rows2)
           out.push_back({.vector = vector, .rows = m, .rows2 = c, .row_count = rows, .row2_count = rows2});
       }
     }
@@ -271,6 +276,17 @@ double apart_rows(const Nest& n, const Tile& t) {
   return cycles;
 }
 
+/// Cycles of a step in a window over a plane of symbolic sizes, beside its arithmetic. Channels that share
+/// nothing have short sums over planes that end small: larger tiles waste more there than this is.
+double symbolic_window(const Nest& n) {
+  bool plane = false, alone = false;
+  for (int i : n.spatial) {
+    plane = plane || (n.symbolic(i) && n.result_dim(i) > 0);
+    alone = alone || (n.extent[size_t(i)] != 1 && nothing_shared(n, i));
+  }
+  return is_window(n) && plane && !alone ? kPointerCycles + kPlaceCycles / steps_of(n) : 0;
+}
+
 /// Does a tile at the end repeat the last row, so that each row has an address of its own? (In a window it
 /// has one anyway.)
 bool clamps_rows(const Nest& n, const Tile& t) {
@@ -311,7 +327,8 @@ double tile_time(const Nest& nest, const Tile& t, const Target& target) {
       nest.write.stride[size_t(t.vector)] == 1 ? 0 : double(t.lanes * t.accumulators()) / steps_of(nest);
   const double cycles =
       core_cycles(double(t.accumulators()), step.loads, target) * (clamps_rows(nest, t) ? kClamped : 1) +
-      kLoadTie * step.loads + apart_rows(nest, t) + read_cycles(step.bytes, target) + store;
+      symbolic_window(nest) + kLoadTie * step.loads + apart_rows(nest, t) + read_cycles(step.bytes, target) +
+      store;
   const double use = lanes_use(nest, t) * (t.rows < 0 ? 1.0 : row_use(nest, t.rows, t.row_count)) *
                      (t.rows2 < 0 ? 1.0 : use_of(nest.extent[size_t(t.rows2)], t.row2_count));
   return cycles / (double(t.accumulators() * t.lanes) * use) * imbalance(nest, t, target);

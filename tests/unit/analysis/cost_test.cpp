@@ -178,6 +178,21 @@ TEST(ChooseTile, ChannelsThatFillAVectorGoBeforeRowsOfUnknownLength) {
   EXPECT_EQ(t.lanes, 8);
 }
 
+TEST(ChooseTile, AFewRowsOfAFreePlaneGoWithAllBlocksOfChannels) {
+  const Tile t = choose_tile(window(kUnknown, kUnknown, kUnknown, 5, 16, 1), machine());
+  EXPECT_EQ(t.rows2, 1) << "the blocks";
+  EXPECT_EQ(t.row2_count, 5) << "none is left over";
+}
+
+TEST(ChooseTile, TilesOfFreePlanesDoMoreThanHideTheLatency) {
+  const Target t = machine();
+  const int64_t hidden = t->fma_ports * t->fma_latency;
+  EXPECT_GT(choose_tile(window(1, kUnknown, kUnknown, 2, 16, 3), t).accumulators(), hidden);
+  Nest picture = window(1, kUnknown, kUnknown, 1, 16, 3);
+  picture.extent[5] = 3;  // colours: a short sum for each place that is found
+  EXPECT_GT(choose_tile(picture, t).accumulators(), hidden);
+}
+
 TEST(FitsUnrolled, WhatStepsOfAWindowShareStaysInRegisters) {
   const Target t = machine();
   const Nest nest = window(1, 6, 48, 10, 16, 3);
