@@ -71,12 +71,13 @@ Operand FunctionCodegen::call(const Call& c, const VarRef& var) {
   if (op->name == "call_packed" || op->name == "call_pure_packed") return call_packed(c);
   if (const std::optional<Builtin> own = shape_builtin(op->name))
     return {builtin_value(*own, {arg(leaf(c.args[0]))}), false, false, {}};
-  m_.problems.add(Diagnostic{"T0811",
-                             fmt::format("operator `{}` cannot be compiled here: {}", op->name, why_not(c)),
-                             place(c.origin),
-                             "say what is not known: sizes with --dim, element types and ranks where parameters are "
-                             "declared",
-                             {}});
+  m_.problems.add(
+      Diagnostic{"T0811",
+                 fmt::format("operator `{}` cannot be compiled here: {}", op->name, why_not(c)),
+                 place(c.origin),
+                 "say what is not known: sizes with --dim, element types and ranks where parameters are "
+                 "declared",
+                 {}});
   return {number(0), false, false, {}};
 }
 

@@ -95,7 +95,9 @@ TEST(MatrixRegisters, RowsOfSymbolicNumber) {
       Program p = sequences(batch, length, 64, 64, type);
       p.sizes = {{"batch", b}, {"length", s}};
       expect_scheduled(p, amx(), kAnnotated);
-      if (b == 1 && s == 1) EXPECT_GT(lines_with(assembly(p, amx()), "tdp", "tmm"), 0) << to_string(type);
+      if (b == 1 && s == 1) {
+        EXPECT_GT(lines_with(assembly(p, amx()), "tdp", "tmm"), 0) << to_string(type);
+      }
     }
 }
 
