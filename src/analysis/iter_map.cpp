@@ -211,12 +211,15 @@ std::optional<Array<PrimExpr>> IterMap::invert(const Array<PrimExpr>& values, co
   if (!run(values).injective) return std::nullopt;
   std::vector<std::vector<std::pair<Term, PrimExpr>>> digits(marks_.size());  // a digit of a mark, its value
   auto spread = [&](std::vector<Term> sorted, const PrimExpr& whole) {
-    for (size_t i = 0; i < sorted.size(); ++i) {
-      // Below the next digit, in steps of this one; scales need not divide one another.
-      PrimExpr value = whole;
-      if (i + 1 < sorted.size()) value = floormod(value, sorted[i + 1].scale);
-      value = analyzer_.simplify(floordiv(value, sorted[i].scale));
-      digits[size_t(sorted[i].mark)].emplace_back(sorted[i], value);
+    // Below the digits above, in steps of this one; where scales divide one another the next one is enough.
+    PrimExpr below = whole;
+    bool divide = true;
+    for (size_t i = sorted.size(); i-- > 0;) {
+      const PrimExpr& scale = sorted[i].scale;
+      digits[size_t(sorted[i].mark)].emplace_back(sorted[i], analyzer_.simplify(floordiv(below, scale)));
+      divide = divide &&
+               (i + 1 == sorted.size() || is_zero(analyzer_.simplify(floormod(sorted[i + 1].scale, scale))));
+      below = floormod(divide ? whole : below, scale);
     }
   };
   for (size_t i = 0; i < values.size(); ++i) {

@@ -18,7 +18,7 @@ struct Loops {
 
 TEST_F(Arithmetic, IteratorMapsAgreeWithEnumeration) {
   int affine = 0, injective = 0, inverted = 0, divided = 0, mixed = 0;
-  for (int round = 0; round < 4000; ++round) {
+  for (int round = 0; round < 6000; ++round) {
     Analyzer a;
     IterMap map(a);
     LoopDomain domain;
@@ -38,9 +38,19 @@ TEST_F(Arithmetic, IteratorMapsAgreeWithEnumeration) {
     for (int64_t k = pick(1, 3); k-- > 0;) {
       PrimExpr e = pool[size_t(pick(0, 4))];
       const int64_t c = pick(1, 4) * 2;
-      switch (pick(0, 5)) {
+      // A quotient whose multiples were taken out: what a simplifier makes of (e · c + x) // c.
+      const PrimExpr taken_out =
+          e * n(pick(1, 3)) +
+          floordiv(pool[size_t(pick(0, 4))] * n(pick(1, 4)) + pool[size_t(pick(1, 3))], n(c));
+      switch (pick(0, 7)) {
         case 0:
           e = floordiv(e, n(c));
+          break;
+        case 6:
+          e = taken_out;
+          break;
+        case 7:
+          e = floormod(taken_out, n(pick(2, 6)));
           break;
         case 1:
           e = floormod(e, n(c));
