@@ -123,9 +123,9 @@ Term parameter_of(InferContext& ctx, const Term& x, const Term& p, const Quantiz
   return along_axis(ctx, p, a.axis, int64_t(s->size()));
 }
 
-/// A scale that is known is a finite number; nothing is divided by 0.
-bool expect_scale(InferContext& ctx, const Term& scale, bool divides) {
-  const auto* c = scale.expr().as<graph::Constant>();
+/// A scale (the second argument) that is known is a finite number; nothing is divided by 0.
+bool expect_scale(InferContext& ctx, bool divides) {
+  const auto* c = ctx.call.args[1].as<graph::Constant>();
   for (int64_t i = 0; c && i < c->data.size(); ++i)
     if (const double s = c->data.element(i); !std::isfinite(s) || (divides && s == 0))
       return ctx.error(fmt::format("a scale is {}", s), "quantise the model again");
@@ -135,14 +135,14 @@ Term quantize(InferContext& ctx, const Terms& args) {
   const auto& a = ctx.attrs<QuantizeAttrs>();
   const DataType t = a.out_dtype.is_void() ? args[2].dtype() : a.out_dtype;
   if (!ctx.expect_domain(args[0].dtype(), Domain::number) || !expect_quantized(ctx, t) ||
-      !expect_scale(ctx, args[1], true))
+      !expect_scale(ctx, true))
     return {};
   return quantized(args[0].as(f32), parameter_of(ctx, args[0], args[1], a),
                    parameter_of(ctx, args[0], args[2], a), t);
 }
 Term dequantize(InferContext& ctx, const Terms& args) {
   const auto& a = ctx.attrs<QuantizeAttrs>();
-  if (!expect_integers_at(ctx, {0, 2}) || !expect_scale(ctx, args[1], false)) return {};
+  if (!expect_integers_at(ctx, {0, 2}) || !expect_scale(ctx, false)) return {};
   const DataType t = a.out_dtype.is_void() ? args[1].dtype() : a.out_dtype;
   return dequantized(args[0], parameter_of(ctx, args[0], args[1], a), parameter_of(ctx, args[0], args[2], a))
       .as(t);
