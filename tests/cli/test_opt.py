@@ -174,7 +174,8 @@ def main(x: R.Tensor((3,), "float32")):
         program.write_text(PRODUCT)
         how = ["opt", program, "--pass", "default_schedule", "--explain", "--target", "llvm -mcpu=x86-64-v3"]
         text = self.ok(*how)
-        rules = ["# ---- rules of product", "# c", "#   by_columns: a stage is no fold of columns that each are read once",
+        rules = ["# ---- rules of product", "# c",
+                 *(f"#   {rule}: a stage is no fold of columns that each are read once" for rule in ("fold_in_order", "by_columns")),
                  "#   dot_instruction: the sum is not one of products of two widened loads",
                  "#   inner_product: the operands are not both contiguous along the sum", "#   register_tile: applied"]
         self.assertIn("\n".join(rules), text)

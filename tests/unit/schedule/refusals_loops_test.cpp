@@ -77,17 +77,22 @@ void refuse_loops(Refuser& refuse) {
   });
   // A row of sums that is added up again for each column that reads it.
   const Program sums = sum_then("D[vi] = R[vi] + B[vi]");
-  refuse(program_of("A: T.Buffer((4, 6), \"float32\"), D: T.Buffer((4, 6), \"float32\")",
-                    "R = T.alloc_buffer((4,), \"float32\")\nfor i in range(4):\n    for k in range(6):\n"
-                    "        with T.block(\"R\"):\n            vi, vk = T.axis.remap(\"SR\", [i, k])\n"
-                    "            with T.init():\n                R[vi] = T.float32(0)\n"
-                    "            R[vi] = R[vi] + A[vi, vk]\n" +
-                        nest("D", "D[vi, vj] = R[vi]")),
-         "T0769", "its steps are repeated by the loops around it", [](Schedule& s) {
-           s.compute_at(s.get_block("R"), loop_around(s, "D", 1));
-           const std::vector<LoopRV> l = s.get_loops(s.get_block("R"));
-           s.rfactor(l.back(), 0);
-         });
+  const Program again =
+      program_of("A: T.Buffer((4, 6), \"float32\"), D: T.Buffer((4, 6), \"float32\")",
+                 "R = T.alloc_buffer((4,), \"float32\")\nfor i in range(4):\n    for k in range(6):\n"
+                 "        with T.block(\"R\"):\n            vi, vk = T.axis.remap(\"SR\", [i, k])\n"
+                 "            with T.init():\n                R[vi] = T.float32(0)\n"
+                 "            R[vi] = R[vi] + A[vi, vk]\n" +
+                     nest("D", "D[vi, vj] = R[vi]"));
+  refuse(again, "T0769", "its steps are repeated by the loops around it", [](Schedule& s) {
+    s.compute_at(s.get_block("R"), loop_around(s, "D", 1));
+    const std::vector<LoopRV> l = s.get_loops(s.get_block("R"));
+    s.rfactor(l.back(), 0);
+  });
+  refuse(again, "T0769", "repeat its steps, which only its init undoes", [](Schedule& s) {
+    s.compute_at(s.get_block("R"), loop_around(s, "D", 1));
+    s.decompose_reduction(s.get_block("R"), loop_around(s, "R", 1));
+  });
   refuse(sums, "T0765", "it does not hold exactly one block", [](Schedule& s) {
     s.reverse_compute_at(s.get_block("D"), loop_around(s, "R", 0));
     s.rfactor(loop_around(s, "R", 0), 0);
