@@ -68,6 +68,29 @@ void IterMap::add(const VarRef& v, const PrimExpr& min, const PrimExpr& extent) 
   ++variables_;
 }
 
+/// A digit inside of a part of a fused sum as one of the sum: what stands below the part does not reach it.
+std::optional<IterMap::Term> IterMap::through(const Term& part, const Term& digit, int sum) {
+  if (part.mark != digit.mark) return std::nullopt;
+  const auto lower = as_int(digit.lower), extent = as_int(digit.extent), from = as_int(part.lower),
+             size = as_int(part.extent), scale = as_int(part.scale);
+  if (!lower || !extent || !from || !size || !scale || *lower % *from != 0) return std::nullopt;
+  const int64_t above = *lower / *from;
+  if (*extent == 0 || *size % (above * *extent) != 0) return std::nullopt;  // what is above would be in it
+  return Term{sum, PrimExpr(above * *scale), PrimExpr(*extent), PrimExpr(1)};
+}
+
+/// Is `a` what remains of `b` below some number: the same parts, of the last one the lower digits?
+bool IterMap::begins(const Mark& a, const Mark& b) {
+  if (a.parts.size() != b.parts.size()) return false;
+  for (size_t i = 0; i < a.parts.size(); ++i) {
+    const Term &x = a.parts[i], &y = b.parts[i];
+    if (x.mark != y.mark || !same(x.lower, y.lower) || !same(x.scale, y.scale)) return false;
+    const auto low = as_int(x.extent), all = as_int(y.extent);
+    if (!low || !all || (i + 1 < a.parts.size() ? *low != *all : *all % *low != 0)) return false;
+  }
+  return true;
+}
+
 IterMap::Answer IterMap::run(const Array<PrimExpr>& values) {
   Answer out;
   std::vector<Term> used;
@@ -86,7 +109,15 @@ IterMap::Answer IterMap::run(const Array<PrimExpr>& values) {
       if (t.mark == int(m)) of_mark.push_back(t);
     if (int(m) < variables_) {
       if (!is_one(marks_[m].extent) && !covers(of_mark, marks_[m].extent)) return out;
-    } else if (covers(of_mark, marks_[m].extent)) {
+    } else {
+      for (const Term& part : marks_[m].parts)
+        for (const Term& t : used)
+          if (const auto digit = through(part, t, int(m))) of_mark.push_back(*digit);
+      for (const Term& t : used)
+        if (t.mark >= variables_ && t.mark != int(m) && begins(marks_[size_t(t.mark)], marks_[m]) &&
+            is_zero(analyzer_.simplify(floormod(marks_[size_t(t.mark)].extent, t.lower * t.extent))))
+          of_mark.push_back({int(m), t.lower, t.extent, PrimExpr(1)});
+      if (!covers(of_mark, marks_[m].extent)) continue;
       used.insert(used.end(), marks_[m].parts.begin(), marks_[m].parts.end());
     }
   }
@@ -303,7 +334,12 @@ std::optional<IterMap::Sum> IterMap::parse(const PrimExpr& e, int depth) {
     s.base = e;
     return s;
   }
-  if (const auto* n = e.as<Add>()) return add(parse(n->a, depth + 1), parse(n->b, depth + 1));
+  if (const auto* n = e.as<Add>()) {
+    const std::optional<Sum> a = parse(n->a, depth + 1), b = parse(n->b, depth + 1);
+    if (a && !b) return carried(*a, n->b, depth);
+    if (b && !a) return carried(*b, n->a, depth);
+    return add(a, b);
+  }
   if (const auto* n = e.as<Sub>(); n && !has_variables(n->b)) {
     auto s = parse(n->a, depth + 1);
     if (s) s->base = s->base - n->b;
@@ -325,6 +361,19 @@ std::optional<IterMap::Sum> IterMap::parse(const PrimExpr& e, int depth) {
   if (const auto* n = e.as<FloorMod>(); n && !has_variables(n->b))
     return divide(parse(n->a, depth + 1), n->b, false);
   return std::nullopt;
+}
+
+/// rest + n // c as (rest · c + n) // c: a simplifier takes multiples of c out of n, whose digits are then
+/// found in both.
+std::optional<IterMap::Sum> IterMap::carried(Sum rest, const PrimExpr& quotient, int depth) {
+  const auto* n = quotient.as<FloorDiv>();
+  if (!n || has_variables(n->b)) return std::nullopt;
+  for (Term& t : rest.terms) t.scale = analyzer_.simplify(t.scale * n->b);
+  rest.base = analyzer_.simplify(rest.base * n->b);
+  std::optional<Sum> whole = add(parse(n->a, depth + 1), rest);
+  if (!whole) return std::nullopt;
+  for (Term& t : whole->terms) t.scale = analyzer_.simplify(t.scale);
+  return divide(whole, n->b, true);
 }
 
 std::optional<IterMap::Sum> IterMap::add(std::optional<Sum> a, std::optional<Sum> b) {
@@ -392,6 +441,23 @@ bool IterMap::sort(const Sum& s, bool exact, std::vector<Term>& out) {
   }
   return true;
 }
+/// The same remainder by c as a mixed-radix number, if there is one: scales count up to multiples of c.
+bool IterMap::chain(Sum& s, int64_t c) {
+  std::vector<Term> rest = s.terms, out;
+  for (int64_t next = 1; !rest.empty();) {
+    const auto at = std::find_if(rest.begin(), rest.end(), [&](const Term& t) {
+      const auto scale = as_int(t.scale);
+      return scale && (*scale - next) % c == 0 && as_int(t.extent);
+    });
+    if (at == rest.end() || __builtin_mul_overflow(next, *as_int(at->extent), &next)) return false;
+    out.push_back(*at);
+    out.back().scale = PrimExpr(next / *as_int(at->extent));
+    rest.erase(at);
+  }
+  s.terms = out;
+  return true;
+}
+
 bool IterMap::decodable(const Sum& s) {
   std::vector<Term> sorted;
   return s.terms.empty() || sort(s, false, sorted);
@@ -468,6 +534,7 @@ std::optional<IterMap::Sum> IterMap::divide(std::optional<Sum> s, const PrimExpr
   Sum whole;
   whole.terms = s->terms;
   std::optional<Term> t = fuse(whole);
+  if (const auto by = as_int(c); !t && !quotient && by && chain(whole, *by)) t = fuse(whole);
   if (!t) return std::nullopt;
   const bool top = t->top || at_least(t->lower * t->extent, marks_[size_t(t->mark)].extent);
   auto te = as_int(t->extent), ci = as_int(c);

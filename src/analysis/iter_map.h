@@ -51,11 +51,15 @@ class IterMap {
   bool has_variables(const PrimExpr& e) const;
   std::optional<Sum> parse(const PrimExpr& e, int depth);
   std::optional<Sum> add(std::optional<Sum> a, std::optional<Sum> b);
+  std::optional<Sum> carried(Sum rest, const PrimExpr& quotient, int depth);
+  bool chain(Sum& s, int64_t c);
   std::optional<Term> fuse(const Sum& s);
   bool sort(const Sum& s, bool exact, std::vector<Term>& out);
   bool decodable(const Sum& s);
   std::optional<Sum> divide(std::optional<Sum> s, const PrimExpr& c, bool quotient);
   PrimExpr floordiv_exact(const PrimExpr& e, const PrimExpr& c);
+  std::optional<Term> through(const Term& part, const Term& digit, int sum);
+  bool begins(const Mark& a, const Mark& b);
   bool covers(std::vector<Term> digits, const PrimExpr& extent);
   PrimExpr expr_of(const Term& digit, int depth = 0);  ///< without its scale
   /// A digit, without its scale, as outer · inner_extent + inner.

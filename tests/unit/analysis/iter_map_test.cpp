@@ -142,6 +142,27 @@ TEST_F(Arithmetic, IteratorMapsAgreeWithEnumeration) {
   EXPECT_GT(mixed, 400);
 }
 
+TEST_F(Arithmetic, DigitsWithoutMultiplesThatWereTakenOutAreFound) {
+  // 2 × 8 × 12 × 16 elements, 16 vectors of 16 at a time: 16 vectors are no number of planes.
+  Analyzer a;
+  IterMap map(a);
+  const VarRef o = var("o"), c = var("c"), l = var("l");
+  const std::pair<VarRef, int64_t> loops[] = {{o, 12}, {c, 16}, {l, 16}};
+  for (auto& [v, extent] : loops) a.bind(v, range(n(0), n(extent))), map.add(v, n(0), n(extent));
+  const PrimExpr image = floordiv(o * 256 + c * 16 + l, n(1536)),
+                 channel = floormod(o + floordiv(o * 64 + c * 16 + l, n(192)), n(8)),
+                 row = floormod(o * 4 + c, n(12));
+  EXPECT_TRUE(map.run({image, channel, row, l}).injective);
+  // The same with images by themselves, which then share a loop with the first digit.
+  const PrimExpr first = floormod(o, n(6)), of_image = first + floordiv(first * 64 + c * 16 + l, n(192));
+  EXPECT_TRUE(map.run({floordiv(o, n(6)), of_image, row, l}).injective);
+  EXPECT_FALSE(map.run({of_image, row, l}).injective) << "both images";
+  EXPECT_FALSE(map.run({floordiv(o, n(6)), of_image, l}).injective);
+  EXPECT_FALSE(map.run({channel, row, l}).injective) << "both images";
+  EXPECT_FALSE(map.run({image, row, l}).injective);
+  EXPECT_FALSE(map.run({image, channel, l}).injective);
+}
+
 TEST_F(Arithmetic, SubspacesThatCannotBeDivided) {
   Analyzer a;
   IterMap map(a);
