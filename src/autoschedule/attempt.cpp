@@ -34,6 +34,7 @@ constexpr OutcomeText kTexts[] = {
     {RuleOutcome::no_columns, "no_columns", "a stage is no fold of columns that each are read once"},
     {RuleOutcome::stays_near, "stays_near", "what is folded stays in the cache, and its rows fill vectors"},
     {RuleOutcome::no_panel, "no_panel", "the columns are too few, too long, or no whole vectors"},
+    {RuleOutcome::masked_rows, "masked_rows", "matrix registers are loaded whole, and an operand is masked"},
     {RuleOutcome::lost_loop, "lost_loop", "a loop of the sum vanished when it was split"},
     {RuleOutcome::given_tile, "given_tile", "the block is given a tile"}};
 

@@ -31,6 +31,7 @@ enum class RuleOutcome {
   no_columns,
   no_panel,
   stays_near,
+  masked_rows,
   lost_loop,
   given_tile,
 };

@@ -13,6 +13,17 @@ namespace tenon::rules {
 
 namespace {
 
+/// Does the reduction read an operand where a condition holds? Its loops would run one by one.
+bool reads_masked(const Schedule& s, BlockRV reduction) {
+  bool masked = false;
+  pre_order(s.get(reduction)->body, [&](const ObjectRef& n) {
+    const auto* l = n.as<tir::BufferLoad>();
+    masked = masked || (l && l->predicate);
+    return !masked;
+  });
+  return masked;
+}
+
 /// The epilogue in tiles, with the loops around them outermost; false: an axis of the result is none of its.
 bool tile_epilogue(Schedule& s, const TilePlan& p, const Target& target, TileLoops& l) {
   const std::vector<LoopRV> loops = s.get_loops(p.epilogue);
@@ -133,6 +144,7 @@ BlockRV copy_rows(Draft& draft, const TilePlan& p) {
 
 RuleOutcome tile_in_matrices(Draft& draft, const TilePlan& p) {
   Schedule& s = draft.schedule;
+  if (reads_masked(s, p.reduction)) return RuleOutcome::masked_rows;
   TileLoops l;
   if (!tile_epilogue(s, p, draft.target, l)) return RuleOutcome::lost_loop;
   const LoopRV tile = l.outer.back();

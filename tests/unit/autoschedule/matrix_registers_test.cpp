@@ -101,6 +101,26 @@ TEST(MatrixRegisters, RowsOfSymbolicNumber) {
     }
 }
 
+TEST(MatrixRegisters, RowsOfThreeSymbolicAxes) {
+  // Whatever becomes of the rows: loops over a register are instructions, or are not there.
+  tir::VarRef a = tir::var("a"), b = tir::var("b"), c = tir::var("c");
+  Tensor x = te::placeholder({a, b, c, PrimExpr(64)}, u8, "X"), y = te::placeholder({64, 64}, i8, "Y");
+  tir::IterVar r = te::reduce_axis(tir::range(PrimExpr(0), PrimExpr(64)), "k");
+  Tensor z = te::compute(
+      {a, b, c, PrimExpr(64)},
+      [&](const Vars& v) {
+        return te::sum(tir::cast(i32, x({v[0], v[1], v[2], r->var})) * tir::cast(i32, y({r->var, v[3]})),
+                       {r});
+      },
+      "Z");
+  const Program p{"three axes", te::create_prim_func({x, y, z}), {{"a", 2}, {"b", 3}, {"c", 5}}};
+  const tir::PrimFunc f = default_schedule(p.function, amx());
+  ASSERT_TRUE(same(run(p.function, p.sizes), run(f, p.sizes)));
+  EXPECT_EQ(script_of(f).find(kAnnotated) != std::string::npos,
+            lines_with(assembly(p, amx()), "tdp", "tmm") > 0)
+      << script_of(f);
+}
+
 TEST(MatrixRegisters, NotForWindowsOfSymbolicRows) {
   tir::VarRef rows = tir::var("rows");
   Tensor x = te::placeholder({rows + 2, PrimExpr(64)}, u8, "X"), k = te::placeholder({3, 16, 256}, i8, "K");
