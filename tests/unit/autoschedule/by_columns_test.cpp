@@ -10,27 +10,6 @@
 namespace tenon::testing {
 namespace {
 
-/// How the rule, or its step, ended on the first block that it was tried on, which is the last of the
-/// program.
-std::string outcome_of(const std::vector<RuleAttempt>& attempts, const std::string& rule,
-                       const std::string& step) {
-  for (const RuleAttempt& a : attempts)
-    if (a.rule == rule && a.step == step) return std::string(name_of(a.outcome));
-  return {};
-}
-
-std::string expect_same(const Program& p, const Target& t, const std::string& rule,
-                        const std::string& step = {}) {
-  std::vector<RuleAttempt> attempts;
-  const tir::PrimFunc f = default_schedule(p.function, t, &attempts);
-  EXPECT_EQ(problems_of(f), "") << p.name;
-  EXPECT_TRUE(same(run(p.function, p.sizes), run(f, p.sizes))) << p.name << "\n" << print(f);
-  Schedule again =
-      Schedule::replay(p.function, Trace::from_json(f->attrs.at("tenon.trace").as<std::string>()));
-  EXPECT_TRUE(structural_equal(again.function()->body, f->body)) << p.name;
-  return outcome_of(attempts, rule, step);
-}
-
 /// exp(A - max) / sum along axis 1 of (n, k, m).
 Program column_softmax(PrimExpr n, PrimExpr k, PrimExpr m) {
   Tensor a = te::placeholder({n, k, m}, f32, "A");

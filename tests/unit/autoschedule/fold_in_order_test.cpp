@@ -5,24 +5,10 @@
 #include "autoschedule/default.h"
 #include "ir/text.h"
 #include "test_targets.h"
+#include "trace_steps.h"
 
 namespace tenon::testing {
 namespace {
-
-/// How a rule, or its step, ended: "" where it was not tried.
-std::string expect_same(const Program& p, const Target& t, const std::string& rule,
-                        const std::string& step = {}) {
-  std::vector<RuleAttempt> attempts;
-  const tir::PrimFunc f = default_schedule(p.function, t, &attempts);
-  EXPECT_EQ(problems_of(f), "") << p.name;
-  EXPECT_TRUE(same(run(p.function, p.sizes), run(f, p.sizes))) << p.name << "\n" << print(f);
-  Schedule again =
-      Schedule::replay(p.function, Trace::from_json(f->attrs.at("tenon.trace").as<std::string>()));
-  EXPECT_TRUE(structural_equal(again.function()->body, f->body)) << p.name;
-  for (const RuleAttempt& a : attempts)
-    if (a.rule == rule && a.step == step) return std::string(name_of(a.outcome));
-  return {};
-}
 
 tir::IterVar axis(const PrimExpr& n, const char* name) {
   return te::reduce_axis(tir::range(PrimExpr(0), n), name);
