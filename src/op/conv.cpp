@@ -388,7 +388,8 @@ int64_t choose_data(const LayoutContext& ctx, const ConvSizes& c, int64_t out) {
 
 Expr arranged_data(LayoutContext& ctx, const ConvSizes& c, const ConvChoice& choice) {
   const Expr& x = ctx.call.args[0];
-  const bool zeros_do = c.depthwise || c.dot;  // added channels meet no others, or meet weights of 0
+  // Added channels meet no others, or integers meet weights of 0.
+  const bool zeros_do = c.depthwise || (c.dot && ctx.dtype == i32);
   const LaidOut* have = c.dot && !c.depthwise ? ctx.laid_out(x) : filled_up(ctx, c);
   if (have && trailing_block(have->layout) == choice.data)
     return zeros_do ? have->tensor : ctx.with_zeros(*have, c.inputs);

@@ -98,7 +98,8 @@ Expr LayoutContext::with_zeros(const LaidOut& x, int64_t channels) {
     dims.push_back(a.block ? a.block : a.letter == 'C' ? x.channels / x.layout.block('C') : 1);
   const NDArray real = NDArray::zeros(dims, DataType::boolean());
   for (int64_t i = 0; i < channels; ++i) real.set_element_int(i, 1);
-  return emit_op("where", {graph::constant(real), x.tensor, graph::constant(NDArray::scalar(0, f32))});
+  const DataType type = graph::as_tensor(x.tensor)->dtype;
+  return emit_op("where", {graph::constant(real), x.tensor, graph::constant(NDArray::scalar(0, type))});
 }
 
 // ---------------------------------------------------------------- result

@@ -161,6 +161,31 @@ TEST(ConvertLayout, DepthwiseWindowsOnBfloat16HaveTapsInPairs) {
   }
 }
 
+TEST(ConvertLayout, AddedChannelsThatAreNoNumbersReachNoSumOfBfloat16) {
+  const DataType low = DataType::bfloat16();
+  auto wide = op::make_attrs<op::ConvAttrs>([](op::ConvAttrs& a) { a.out_dtype = f32; });
+  auto weight = [&](std::vector<int64_t> shape) {
+    NDArray w = NDArray::empty(shape, low);
+    for (int64_t i = 0; i < w.size(); ++i) w.set_element(i, double(i * 5 % 7 + 1) / 8);
+    return constant(w);
+  };
+  Model m;
+  auto x = m.param("x", {1, 16, 3, 2}, low);
+  Expr a = m.op("nn.conv2d", {x, weight({136, 16, 1, 1})}, wide);
+  Expr b = m.op("cast", {m.op("log", {a})}, op::make_attrs<op::CastAttrs>(low));  // of 0 where one was added
+  const IRModule in = m.done(m.op("nn.conv2d", {b, weight({16, 136, 1, 1})}, wide));
+  NDArray image = NDArray::empty({1, 16, 3, 2}, low);
+  for (int64_t i = 0; i < image.size(); ++i) image.set_element(i, double(i % 9 + 1) / 4);
+  for (const char* target : {"llvm -mcpu=znver4", "llvm -mcpu=sapphirerapids"}) {
+    PassContext context = make_context();
+    context.target = parse_target(target);
+    IRModule out = run_pass("convert_layout", run_pass("infer_types", in, context), context);
+    expect_valid(out);
+    EXPECT_EQ(layouts(out)[1], "NCHW16c OIHW16o2i NCHW16c");
+    expect_close(run(in, {image}), run(out, {image}), 1e-4);
+  }
+}
+
 TEST(ConvertLayout, AddedChannelsStayInDepthwiseConvolutionsAndMeetZeros) {
   for (bool symbolic : {false, true}) {
     Model m;
