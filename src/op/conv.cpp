@@ -7,6 +7,7 @@
 #include <cstring>
 
 #include "analysis/cost/layout.h"
+#include "analysis/cost/nest.h"
 #include "base/define_type.h"
 #include "op/conv.h"
 #include "target/narrow_float.h"
@@ -391,7 +392,9 @@ Expr arranged_data(LayoutContext& ctx, const ConvSizes& c, const ConvChoice& cho
   // Added channels meet no others, or integers meet weights of 0.
   const bool zeros_do = c.depthwise || (c.dot && ctx.dtype == i32);
   const LaidOut* have = c.dot && !c.depthwise ? ctx.laid_out(x) : filled_up(ctx, c);
-  if (have && trailing_block(have->layout) == choice.data)
+  // Groups that fill up the last one need its channels.
+  const bool all = !have || c.groups == 1 || c.depthwise || have->channels == c.groups * c.per_group;
+  if (have && all && trailing_block(have->layout) == choice.data)
     return zeros_do ? have->tensor : ctx.with_zeros(*have, c.inputs);
   if (!choice.data) return x;
   return ctx.arranged(x, c.data, data_layout(c.spatial).blocked('C', choice.data));
@@ -434,21 +437,26 @@ LaidOut conv_by_groups(LayoutContext& ctx, const ConvSizes& c) {
   return conv_in(ctx, x, w, a, grouped(c.outputs), c.outputs);
 }
 
-/// Narrow groups of bytes become wider ones whose channels fill vectors, where every result has its inputs in
-/// its own place and meets weights of 0 in the others: sums of integers stay what they are.
+/// Narrow groups become wider ones whose channels fill vectors, or rows of matrix registers, where every
+/// result has its inputs in its own place and meets weights of 0 in the others. Sums of integers stay what
+/// they are; among floats what is infinite or no number makes its neighbours' results no numbers
+/// (docs/numerics.md).
 void join_groups(const LayoutContext& ctx, ConvSizes& c) {
   const int64_t outputs = c.outputs / c.groups;
-  const int64_t joined = cost::joined_groups(c.groups, c.per_group, outputs, c.type, ctx.target);
+  const LaidOut* have = ctx.laid_out(ctx.call.args[0]);
+  const int64_t block = have ? trailing_block(have->layout) : 0;
+  const int64_t joined = cost::joined_groups({c.groups, c.per_group, outputs, c.type, block}, ctx.target);
   if (joined == 1) return;
   const NDArray narrow = c.weight.as<graph::Constant>()->data;
-  std::vector<int64_t> shape = narrow.shape();
-  shape[1] *= joined;
-  NDArray wide = NDArray::zeros(shape, narrow.dtype());
   const size_t row = size_t(int64_t(narrow.byte_size()) / c.outputs);  // the weights of one result
+  const int64_t groups = cost::ceil_div(c.groups, joined);
+  std::vector<int64_t> shape = narrow.shape();
+  shape[0] = groups * joined * outputs, shape[1] *= joined;
+  NDArray wide = NDArray::zeros(shape, narrow.dtype());
   for (int64_t o = 0; o < c.outputs; ++o)
     std::memcpy(wide.as_ptr<char>() + (size_t(o * joined + o / outputs % joined)) * row,
                 narrow.as_ptr<char>() + size_t(o) * row, row);
-  c.groups /= joined, c.per_group *= joined, c.weight = graph::constant(wide);
+  c.groups = groups, c.per_group *= joined, c.outputs = shape[0], c.weight = graph::constant(wide);
 }
 
 /// Taps that fill up the last group along the first axis reach below the window: so many rows of padding
@@ -483,7 +491,7 @@ std::optional<LaidOut> layout_of_conv(LayoutContext& ctx, size_t n) {
   if (c->groups > 1 && !c->depthwise) {
     const bool bytes = c->dot && ctx.dtype == i32,
                matrices = multiplies_matrices(ctx.target, c->type, c->type);
-    if (bytes && (matrices || !whole_blocks(*c, choice)))
+    if (matrices || (bytes && !whole_blocks(*c, choice)))
       join_groups(ctx, *c), choice = choose_blocks(ctx, *c);
     if (!whole_blocks(*c, choice)) return conv_by_groups(ctx, *c);
     a.groups = c->groups;

@@ -2,6 +2,7 @@
 // Widths of panels and of blocks of channels.
 #include "analysis/cost/layout.h"
 
+#include "analysis/cost/nest.h"
 #include "target/matrix_registers.h"
 
 namespace tenon::cost {
@@ -60,16 +61,21 @@ int64_t grouped_channel_block(int64_t channels, DataType data, const Target& tar
   return multiplies_matrices(target, data, data) ? kMatrixGroupBytes / data.bytes() : kLeastBlock;
 }
 
-int64_t joined_groups(int64_t groups, int64_t inputs, int64_t outputs, DataType data, const Target& target) {
-  if (multiplies_matrices(target, data, data)) {
-    const int64_t row = kMatrixRowBytes / data.bytes(), k = row / inputs;
-    if (k > 1 && k <= kMostJoinedInMatrices && row % inputs == 0 && groups % k == 0 && outputs * k % row == 0)
-      return k;
-  }
-  const int64_t lanes = target->lanes(f32);
-  if (inputs % lanes == 0 && outputs % lanes == 0) return 1;
+int64_t joined_groups(const Groups& g, const Target& target) {
+  const int64_t lanes = target->lanes(f32), row = kMatrixRowBytes / g.data.bytes();
+  const bool matrices = multiplies_matrices(target, g.data, g.data);
+  if (!matrices && g.data.is_float()) return 1;
+  const int64_t most = matrices ? kMostJoinedInMatrices : kMostJoined;
+  auto fit = [&](int64_t k, int64_t width) {
+    const int64_t whole = ceil_div(g.number, k) * k;  // with those that fill up the last one
+    return k > 1 && g.inputs * k % width == 0 && g.outputs * k % width == 0 && whole * k <= most * g.number;
+  };
+  if (matrices)
+    for (int64_t width : {g.block, row})
+      if (width >= lanes && fit(width / g.inputs, width)) return width / g.inputs;
+  if (g.inputs % lanes == 0 && g.outputs % lanes == 0) return 1;
   for (int64_t k = 2; k <= kMostJoined; ++k)
-    if (groups % k == 0 && inputs * k % lanes == 0 && outputs * k % lanes == 0) return k;
+    if (fit(k, lanes)) return k;
   return 1;
 }
 

@@ -22,8 +22,14 @@ int64_t filled_channels(int64_t channels, Filled why, const Target& target);
 /// The same of the inputs of a convolution whose weights lie in groups for a dot instruction: the last block
 /// is filled up.
 int64_t grouped_channel_block(int64_t channels, DataType data, const Target& target);
-/// How many neighbouring groups of bytes, with `inputs` and `outputs` channels each, become one whose
-/// channels fill vectors, or rows of matrix registers, its weights 0 between them; 1: they stay.
-int64_t joined_groups(int64_t groups, int64_t inputs, int64_t outputs, DataType data, const Target& target);
+/// Neighbouring groups of channels of a convolution that become one, whose weights are 0 between them.
+struct Groups {
+  int64_t number, inputs, outputs;  ///< inputs and outputs of each one
+  DataType data;                    ///< bytes, or floats of 16 bits
+  int64_t block;                    ///< of channels as the data lies; 0: it is plain
+};
+/// How many of them fill vectors, or rows of matrix registers; the last ones may have to be filled up with
+/// groups of zeros. 1: they stay.
+int64_t joined_groups(const Groups& groups, const Target& target);
 
 }  // namespace tenon::cost

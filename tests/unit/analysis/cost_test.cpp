@@ -316,10 +316,15 @@ TEST(ChannelBlocks, FillRowsOfMatrixRegisters) {
   EXPECT_EQ(channel_block(64, f32, t), 16);
   EXPECT_EQ(filled_channels(24, Filled::matrices, t), 32);
   EXPECT_EQ(filled_channels(20, Filled::matrices, t), 20);
-  EXPECT_EQ(joined_groups(32, 4, 4, u8, t), 16);
-  EXPECT_EQ(joined_groups(16, 32, 32, u8, t), 2);
-  EXPECT_EQ(joined_groups(16, 64, 64, u8, t), 1);
-  EXPECT_EQ(joined_groups(32, 4, 4, u8, machine(512)), 4) << "a vector";
+  EXPECT_EQ(joined_groups({32, 4, 4, u8, 0}, t), 16);
+  EXPECT_EQ(joined_groups({16, 32, 32, u8, 0}, t), 2);
+  EXPECT_EQ(joined_groups({16, 64, 64, u8, 0}, t), 1);
+  EXPECT_EQ(joined_groups({13, 8, 8, bf16, 16}, t), 2) << "as the data lies, the last one filled up";
+  EXPECT_EQ(joined_groups({55, 8, 8, bf16, 32}, t), 4);
+  EXPECT_EQ(joined_groups({3, 2, 2, bf16, 0}, t), 1) << "most products would be with zeros";
+  EXPECT_EQ(joined_groups({32, 4, 4, u8, 0}, machine(512)), 4) << "a vector";
+  EXPECT_EQ(joined_groups({13, 8, 8, u8, 0}, machine(512)), 2);
+  EXPECT_EQ(joined_groups({32, 4, 4, bf16, 0}, machine(512)), 1) << "floats by dot instructions stay apart";
   EXPECT_EQ(grouped_channel_block(3, u8, t), 4) << "one group of bytes";
   EXPECT_EQ(grouped_channel_block(3, bf16, t), 2) << "groups of two";
 }

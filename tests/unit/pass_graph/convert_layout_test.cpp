@@ -161,21 +161,57 @@ TEST(ConvertLayout, DepthwiseWindowsOnBfloat16HaveTapsInPairs) {
   }
 }
 
+/// Eighths, which bfloat16 holds.
+NDArray eighths(const std::vector<int64_t>& shape) {
+  NDArray a = NDArray::empty(shape, DataType::bfloat16());
+  for (int64_t i = 0; i < a.size(); ++i) a.set_element(i, double(i * 5 % 7 + 1) / 8);
+  return a;
+}
+
+TEST(ConvertLayout, NarrowGroupsOfBfloat16FillRowsOfMatrixRegisters) {
+  struct Case {
+    std::vector<int64_t> x, w;
+    int64_t groups, stride;
+    std::string form;
+  };
+  const std::string half = "NCHW16c OIHW16o2i NCHW16c", whole = "NCHW32c OIHW32o2i NCHW32c";
+  for (const Case& c :
+       {Case{{1, 16, 5, 6}, {104, 8, 3, 3}, 13, 2, half},  // thirteen groups in blocks of two
+        {{2, 16, 4, 4}, {440, 8, 3, 1}, 55, 1, whole},     // in blocks of four, the last one filled up
+        {{1, 16, 5, 5}, {32, 4, 3, 3}, 8, 1, whole},
+        {{1, 16, 5, 5}, {64, 4, 1, 1}, 8, 1, whole}}) {  // twice as many results
+    Model m;
+    const DataType low = DataType::bfloat16();
+    auto to = [&](DataType t, const Expr& e) { return m.op("cast", {e}, op::make_attrs<op::CastAttrs>(t)); };
+    auto attrs = [&](int64_t groups, int64_t stride, int64_t pad) {
+      return op::make_attrs<op::ConvAttrs>([&](op::ConvAttrs& a) {
+        a.groups = groups, a.strides = {stride, stride}, a.padding = {pad, pad, pad, pad}, a.out_dtype = f32;
+      });
+    };
+    const int64_t inputs = c.groups * c.w[1];
+    auto x = m.param("x", {c.x[0], c.x[1], c.x[2], c.x[3]}, low);
+    // What lies in front decides the blocks.
+    Expr y = to(low, m.op("nn.conv2d", {x, constant(eighths({inputs, c.x[1], 1, 1}))}, attrs(1, 1, 0)));
+    y = m.op("nn.conv2d", {y, constant(eighths(c.w))}, attrs(c.groups, c.stride, c.w[2] / 2));
+    const IRModule in = m.done(m.op("nn.relu", {y}));
+    PassContext context = make_context();
+    context.target = parse_target("llvm -mcpu=sapphirerapids");
+    IRModule out = run_pass("convert_layout", run_pass("infer_types", in, context), context);
+    expect_valid(out);
+    EXPECT_EQ(layouts(out)[1], c.form);
+    expect_close(run(in, {eighths(c.x)}), run(out, {eighths(c.x)}), 1e-4);
+  }
+}
+
 TEST(ConvertLayout, AddedChannelsThatAreNoNumbersReachNoSumOfBfloat16) {
   const DataType low = DataType::bfloat16();
   auto wide = op::make_attrs<op::ConvAttrs>([](op::ConvAttrs& a) { a.out_dtype = f32; });
-  auto weight = [&](std::vector<int64_t> shape) {
-    NDArray w = NDArray::empty(shape, low);
-    for (int64_t i = 0; i < w.size(); ++i) w.set_element(i, double(i * 5 % 7 + 1) / 8);
-    return constant(w);
-  };
   Model m;
   auto x = m.param("x", {1, 16, 3, 2}, low);
-  Expr a = m.op("nn.conv2d", {x, weight({136, 16, 1, 1})}, wide);
+  Expr a = m.op("nn.conv2d", {x, constant(eighths({136, 16, 1, 1}))}, wide);
   Expr b = m.op("cast", {m.op("log", {a})}, op::make_attrs<op::CastAttrs>(low));  // of 0 where one was added
-  const IRModule in = m.done(m.op("nn.conv2d", {b, weight({16, 136, 1, 1})}, wide));
-  NDArray image = NDArray::empty({1, 16, 3, 2}, low);
-  for (int64_t i = 0; i < image.size(); ++i) image.set_element(i, double(i % 9 + 1) / 4);
+  const IRModule in = m.done(m.op("nn.conv2d", {b, constant(eighths({16, 136, 1, 1}))}, wide));
+  const NDArray image = eighths({1, 16, 3, 2});
   for (const char* target : {"llvm -mcpu=znver4", "llvm -mcpu=sapphirerapids"}) {
     PassContext context = make_context();
     context.target = parse_target(target);

@@ -15,6 +15,7 @@
 // others; for bfloat16 what has an approximation (OpRegistration::approximates: sigmoid, erf, a softmax of a
 // kernel's sums) is computed to a few digits more than that. The types of parameters and results stay.
 // Needs: types; normal form. Keeps: types of all variables; values up to the rounding of 16-bit floats.
+#include "analysis/cost/layout.h"
 #include "op/body_rewriter.h"
 #include "op/build.h"
 #include "target/narrow_float.h"
@@ -27,6 +28,7 @@ class ToMixedPrecision : public BodyRewriter {
  public:
   ToMixedPrecision(DataType low, const Target& target, const Function& f)
       : low_(low),
+        target_(target),
         lanes_(target ? target->lanes(f32) : 1),
         known_alone_(target && low == DataType::bfloat16() && multiplies_matrices(target, low, low) &&
                      !bf16_dots_pay(target)) {
@@ -123,9 +125,9 @@ class ToMixedPrecision : public BodyRewriter {
     const Call& call = *value.as<Call>();
     return op::op_call(approximation->name, call.args, call.attrs, call.origin);
   }
-  /// Contractions of groups of channels that are no whole vectors, depthwise ones among them: they multiply
-  /// channel by channel, where 16 bits save no multiplication and conversions come on top. Those of symbolic
-  /// sizes, where 16 bits pay in matrix registers alone.
+  /// Contractions of groups of channels that are no whole vectors, depthwise ones among them, and cannot be
+  /// joined to whole ones: they multiply channel by channel, where 16 bits save no multiplication and
+  /// conversions come on top. Those of symbolic sizes, where 16 bits pay in matrix registers alone.
   bool stays_wide(const Op& op, const Call& call) const {
     const auto sum = op::definition(op).contraction ? op::definition(op).contraction(call) : std::nullopt;
     if (sum && known_alone_ && !known_sizes(call)) return true;
@@ -133,7 +135,8 @@ class ToMixedPrecision : public BodyRewriter {
     if (!shape) return false;
     const int64_t in = (*shape)[size_t(sum->weight_in)],
                   out = (*shape)[size_t(sum->weight_out)] / sum->groups;
-    return in % lanes_ != 0 || out % lanes_ != 0;
+    if (in % lanes_ == 0 && out % lanes_ == 0) return false;
+    return !target_ || in == 1 || cost::joined_groups({sum->groups, in, out, low_, 0}, target_) == 1;
   }
   /// Matrix registers take known sizes, and rows of any number by one matrix.
   static bool known_sizes(const Call& call) {
@@ -223,6 +226,7 @@ class ToMixedPrecision : public BodyRewriter {
     int all = 0, in_bindings = 0, wide = 0;
   };
   DataType low_;
+  Target target_;     ///< null: any machine
   int64_t lanes_;     ///< of float32 in a vector
   bool known_alone_;  ///< 16 bits pay where sizes are known
   std::unordered_map<const Var*, Uses> uses_;
