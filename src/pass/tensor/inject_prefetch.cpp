@@ -146,11 +146,15 @@ class Announce : public tensor_detail::Rewriter {
     if (size < 1 || !b->strides.empty()) return fmt::format("the size of '{}' is not known", name);
     PrimExpr begin = tensor_detail::imm(ahead);
     for (const For* l : around_) {
-      const int64_t extent = as_int(l->extent).value_or(0);
-      if (extent < 1 || !is_zero(l->min)) return "a loop around has a symbolic size";
-      share = (size + iterations * extent - 1) / (iterations * extent);
-      iterations *= extent;
-      if (l != around_.back()) begin = begin + PrimExpr(l->loop_var) * tensor_detail::imm(share);
+      const bool known = as_int(l->extent).has_value(), outermost = l == around_.front();
+      // Outermost a batch of any size, which walks A again in each turn.
+      const int64_t turn = known ? *as_int(l->extent) : outermost ? analyzer_.modular(l->extent).coeff : 0;
+      if (turn < 1 || !is_zero(l->min)) return "a loop around has a symbolic size";
+      share = (size + iterations * turn - 1) / (iterations * turn);
+      iterations *= turn;
+      if (l == around_.back()) continue;
+      const PrimExpr at = known ? PrimExpr(l->loop_var) : floormod(l->loop_var, tensor_detail::imm(turn));
+      begin = begin + at * tensor_detail::imm(share);
     }
     // The last ones announce the end again.
     const int64_t last = size - *as_int(n.extent) * share;

@@ -217,6 +217,25 @@ TEST(ToMixedPrecision, SymbolicSizesStayWhereMatrixRegistersAlonePay) {
     }
 }
 
+TEST(ToMixedPrecision, AFreeBatchChangesNothing) {
+  const PrimExpr n = tir::var("n"), w = tir::var("w");
+  auto rounds = [](Model& m, const Expr& y) {
+    const IRModule in = m.done(y);
+    PassContext context = make_context();
+    context.target = parse_target("llvm -mcpu=sapphirerapids");
+    const Names ops = ops_of(run_pass("to_mixed_precision", in, context));
+    return std::ranges::count(ops, "cast") > 0;
+  };
+  for (const bool known : {true, false}) {
+    Model image, tokens;
+    const PrimExpr width = known ? PrimExpr(6) : w;
+    VarRef x = image.param("x", {n, PrimExpr(16), PrimExpr(5), width});
+    EXPECT_EQ(rounds(image, image.op("nn.conv2d", {x, image.weight({16, 16, 3, 3})})), known);
+    VarRef a = tokens.param("a", {n, width, PrimExpr(8)}), b = tokens.param("b", {n, PrimExpr(8), width});
+    EXPECT_EQ(rounds(tokens, tokens.op("matmul", {a, b})), known);
+  }
+}
+
 TEST(ToMixedPrecision, GroupsThatFillNoVectorsStay) {
   struct Case {
     int64_t channels, groups;

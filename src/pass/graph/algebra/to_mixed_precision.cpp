@@ -138,11 +138,19 @@ class ToMixedPrecision : public BodyRewriter {
     if (in % lanes_ == 0 && out % lanes_ == 0) return false;
     return !target_ || in == 1 || cost::joined_groups({sum->groups, in, out, low_, 0}, target_) == 1;
   }
-  /// Matrix registers take known sizes, and rows of any number by one matrix.
+  /// Matrix registers take rows and sums of known size, whatever the batch, and rows of any number by one
+  /// matrix.
   static bool known_sizes(const Call& call) {
-    const auto weight = static_shape(call.args[1]->type);
-    const bool one_matrix = weight && weight->size() == 2 && !call.attrs.as<op::ConvAttrs>();
-    return one_matrix || (weight && static_shape(call.args[0]->type));
+    const auto data = known_shape(call.args[0]), weight = known_shape(call.args[1]);
+    if (!data || !weight) return false;
+    auto known = [](const Array<PrimExpr>& shape, size_t from) {
+      return std::all_of(shape.begin() + std::ptrdiff_t(from), shape.end(),
+                         [](const PrimExpr& d) { return tir::as_int(d).has_value(); });
+    };
+    auto matrix = [&](const Array<PrimExpr>& s) { return s.size() < 2 || known(s, s.size() - 2); };
+    if (call.attrs.as<op::ConvAttrs>() || call.attrs.as<op::ConvTransposeAttrs>())
+      return known(*weight, 0) && data->size() > 1 && known(*data, 1);
+    return (weight->size() == 2 && known(*weight, 0)) || (matrix(*data) && matrix(*weight));
   }
   /// A convolution that pads its data: the copy can as well be made of 16 bits, which it widens.
   static bool widens(const Call& call) {
