@@ -247,10 +247,10 @@ void prefetch_weights(Schedule& s, const TilePlan& p, const Target& target, cons
     if (const Ref<For> f = s.get(loop); f->kind == ForKind::serial && !is_one(f->extent)) step = loop;
   if (!weights || step.id < 0) return;
   // One walk (or one for each group of rows): what comes before the lanes in the order of the loops has a
-  // single value.
+  // single value, as a batch of any size most likely has.
   int64_t rows = 1;
   for (int i : p.nest.spatial) {
-    if (i == p.tile.vector) continue;
+    if (i == p.tile.vector || (p.nest.symbolic(i) && p.nest.result_dim(i) == 0)) continue;
     const int64_t tiles = ceil_div(p.nest.extent[size_t(i)], p.tile.size(i));
     const bool outside = i < p.tile.vector && !l.walks_last(i);
     if (tiles != 1 && (outside || weights->stride[size_t(i)] != 0)) return;

@@ -41,11 +41,11 @@ std::optional<int64_t> distance(const Facts& f, const Access& a, int iterator, i
   return from && to ? std::optional(*to - *from) : std::nullopt;
 }
 
-/// Cycles of all tiles, by the model.
+/// Cycles of all tiles of one batch of symbolic size, by the model.
 double tile_cycles(const TilePlan& p) {
   const int64_t bytes = p.nest.loads[0].element_bits() / 8;
   const int64_t group = p.matrix_rows > 0 ? kMatrixGroupBytes / std::max<int64_t>(1, bytes) : p.group;
-  return p.tile.time * double(p.nest.instances(false)) / double(group);
+  return p.tile.time * p.nest.known_instances() / double(group);
 }
 
 }  // namespace

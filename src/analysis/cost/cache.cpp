@@ -134,11 +134,18 @@ int64_t row_tiles_of(int64_t rows, int64_t groups, double sums, const Target& ta
   return exact * 2 < wanted ? ceil_div(rows, ceil_div(rows, wanted)) : exact;
 }
 
+/// Are the lanes, rows or steps of one product of symbolic number? A batch of products may be.
+bool symbolic_product(const Nest& n, const Tile& t) {
+  auto symbolic = [&](int i) { return i >= 0 && n.symbolic(i); };
+  return symbolic(t.vector) || symbolic(t.rows) || symbolic(t.rows2) ||
+         std::ranges::any_of(n.reduce, symbolic);
+}
+
 /// Elements of an operand that the iterators meet, each once.
 double elements_met(const Nest& n, const Access& l) {
   double elements = 1;
   for (size_t i = 0; i < l.stride.size(); ++i)
-    if (l.stride[i] != 0) elements *= double(n.extent[i]);
+    if (l.stride[i] != 0 && n.extent[i] != kUnknown) elements *= double(n.extent[i]);
   return elements;
 }
 
@@ -152,7 +159,7 @@ int64_t tasks_wanted(const Target& target) { return kTasksPerCore * std::max<int
 
 std::optional<SumBlocks> sum_blocks(const Nest& nest, const Tile& tile, int grouped, int64_t group,
                                     const Target& target) {
-  if (tile.rows < 0 || nest.write.stride[size_t(tile.vector)] != 1 || nest.instances(false) == kUnknown)
+  if (tile.rows < 0 || nest.write.stride[size_t(tile.vector)] != 1 || symbolic_product(nest, tile))
     return std::nullopt;
   SumBlocks out;
   int64_t steps = 1;
@@ -180,7 +187,8 @@ std::optional<SumBlocks> sum_blocks(const Nest& nest, const Tile& tile, int grou
       divisor_below(vectors, int64_t(kGroupShare * cache / (bytes.along * double(out.length * others))));
   int64_t groups = vectors / out.vector_tiles;
   for (int i : nest.spatial)
-    if (i != tile.vector && i != tile.rows) groups *= ceil_div(nest.extent[size_t(i)], tile.size(i));
+    if (i != tile.vector && i != tile.rows && !nest.symbolic(i))
+      groups *= ceil_div(nest.extent[size_t(i)], tile.size(i));
   const double sums =
       double(nest.write.buffer->dtype.bytes() * out.vector_tiles * tile.width() * tile.row_count);
   out.row_tiles = row_tiles_of(rows, groups, sums, target);
@@ -188,8 +196,7 @@ std::optional<SumBlocks> sum_blocks(const Nest& nest, const Tile& tile, int grou
 }
 
 int64_t row_group(const Nest& nest, const Tile& tile, int grouped, double cycles, const Target& target) {
-  if (tile.rows < 0 || tile.rows2 >= 0 || nest.loads.size() != 2 || nest.instances(false) == kUnknown)
-    return 0;
+  if (tile.rows < 0 || tile.rows2 >= 0 || nest.loads.size() != 2 || symbolic_product(nest, tile)) return 0;
   // Of one of the products side by side: bytes of the operand along the lanes, and of the other one.
   double across = 0, beside = 0, products = 1;
   for (const Access& l : nest.loads) {
@@ -202,7 +209,7 @@ int64_t row_group(const Nest& nest, const Tile& tile, int grouped, double cycles
     (lanes ? across : beside) += bytes;
   }
   for (int i : nest.spatial)
-    if (i != tile.vector && i != tile.rows) products *= double(nest.extent[size_t(i)]);
+    if (i != tile.vector && i != tile.rows && !nest.symbolic(i)) products *= double(nest.extent[size_t(i)]);
   const int64_t rows = ceil_div(nest.extent[size_t(tile.rows)], tile.row_count),
                 panels = ceil_div(nest.extent[size_t(tile.vector)], tile.width());
   const double cache = double(target->l2_bytes);
@@ -229,7 +236,7 @@ int64_t stream_ahead(const Nest& nest, const Access& operand, const Tile& tile, 
   double size = 1;
   for (const PrimExpr& d : operand.buffer->shape) size *= double(tir::as_int(d).value_or(0));
   const double bytes = double(operand.element_bits()) / 8;
-  if (rows < kStreamRows || nest.instances(false) == kUnknown || operand.stride[v] == 0 ||
+  if (rows < kStreamRows || symbolic_product(nest, tile) || operand.stride[v] == 0 ||
       size * bytes < kStreamShare * double(target->l2_bytes) ||
       elements_met(nest, operand) < kStreamedShare * size)
     return 0;

@@ -29,6 +29,13 @@ int64_t Nest::instances(bool only_spatial) const {
   return n;
 }
 
+double Nest::known_instances() const {
+  double n = 1;
+  for (int64_t e : extent)
+    if (e != kUnknown) n *= double(e);
+  return n;
+}
+
 int Nest::result_dim(int iterator) const {
   for (size_t d = 0; d < write.index.size(); ++d)
     if (write.index[d].plain && write.index[d].iterators == std::vector<int>{iterator}) return int(d);

@@ -42,6 +42,7 @@ struct Nest {
   bool is_reduction() const { return !reduce.empty(); }
   bool symbolic(int iterator) const { return extent[size_t(iterator)] == kUnknown; }
   int64_t instances(bool only_spatial) const;  ///< at most 2^50; kUnknown when symbolic
+  double known_instances() const;              ///< of all iterators that are not symbolic
   /// The dimension of the result that an iterator is the index of, or -1.
   int result_dim(int iterator) const;
 };

@@ -36,6 +36,7 @@ constexpr double kShortLanesUse = 0.45;
 constexpr int64_t kUsualMultiple = 16;
 constexpr double kUnusualUse = 0.97;
 constexpr size_t kGroupedSum = 2;  ///< axes of a sum in groups, which rows of a matrix have, too
+constexpr int kMatrixAxes = 2;     ///< of a matrix: behind a batch of any size
 /// Sizes of images and of sequences are multiples of 4 and of 2 more often than not.
 constexpr double kBy4 = 1.06, kBy2 = 1.02;
 
@@ -90,15 +91,18 @@ double row_use(const Nest& n, int iterator, int64_t rows) {
   if (!n.symbolic(iterator)) return use_of(n.extent[size_t(iterator)], rows);
   const double use = symbolic_row_use(rows, is_window(n) ? kWindowRowRisk : kRowRisk);
   bool last = true, other = false;
+  int known = 0;
   for (int i : n.spatial) {
+    known += !n.symbolic(i) && n.extent[size_t(i)] != 1;
     if (i == iterator || !n.symbolic(i)) continue;
     other = true;
     last = last && n.result_dim(i) < n.result_dim(iterator);
   }
   const bool outermost = n.result_dim(iterator) == 0;
   // Of a sum over channels and both axes of a window, the outermost is a batch of images where all else is
-  // known, too.
-  if (outermost && (other || n.reduce.size() > kGroupedSum)) return 1.0 / double(rows);
+  // known, too; in front of rows and columns of known number it is one of matrices.
+  const bool batch = other || n.reduce.size() > kGroupedSum || known >= kMatrixAxes;
+  if (outermost && batch) return 1.0 / double(rows);
   // Rows of a window that are no batch belong to images.
   const double whole = is_window(n) && !outermost ? likely_divides(rows) : 1;
   return whole * (last ? use : use / (1 + kShortAxisRisk * double(rows - 1)));
@@ -433,7 +437,9 @@ std::vector<int> innermost_rows(const Nest& nest, const Tile& tile) {
 bool rows_innermost(const Nest& nest, const Tile& tile, const Target& target) {
   const bool window = is_window(nest);  // where rows share what they read
   const bool symbolic = nest.symbolic(tile.vector) || nest.symbolic(tile.rows);
-  const auto bytes = symbolic && !window ? walked : footprint;
+  // Beside a batch of any size only what one of its products walks is read again.
+  const bool any = std::ranges::any_of(nest.spatial, [&](int i) { return nest.symbolic(i); });
+  const auto bytes = any && !window ? walked : footprint;
   const double across = bytes(nest, tile.vector), along = bytes(nest, tile.rows);
   if (symbolic && window) return across > along;
   auto again = [&](double bytes, int64_t times) {

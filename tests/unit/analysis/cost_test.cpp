@@ -229,6 +229,39 @@ TEST(RowsInnermost, RowsOfTwoAxesPassByAPanelTogether) {
   EXPECT_EQ(innermost_rows(nest, tile), (std::vector<int>{1}));
 }
 
+/// C[b, m, n] += A[b, m, k] * B[k, n]; iterators b, m, n, k.
+Nest batch_of_products(int64_t b, int64_t m, int64_t n, int64_t k, DataType type = f32) {
+  Nest out;
+  out.extent = {b, m, n, k}, out.spatial = {0, 1, 2}, out.reduce = {3};
+  out.write = access({b, m, n}, {0, 1, 2}, 4);
+  out.loads = {access({b, m, k}, {0, 1, 3}, 4, type), access({k, n}, {3, 2}, 4, type)};
+  return out;
+}
+
+TEST(BatchOfAnySize, LeavesTheChoicesForOneProduct) {
+  Target t = machine();
+  auto same = [](const Tile& a, const Tile& b) {
+    return std::tuple(a.vector, a.rows, a.rows2, a.lanes, a.vectors, a.row_count, a.row2_count) ==
+           std::tuple(b.vector, b.rows, b.rows2, b.lanes, b.vectors, b.row_count, b.row2_count);
+  };
+  const Nest one = batch_of_products(1, 128, 4096, 2048), any = batch_of_products(kUnknown, 128, 4096, 2048);
+  const Tile tile = choose_tile(one, t);
+  EXPECT_TRUE(same(choose_tile(any, t), tile)) << "rows of two products would leave one alone half empty";
+  EXPECT_EQ(rows_innermost(any, tile, t), rows_innermost(one, tile, t));
+  EXPECT_TRUE(rows_innermost(any, tile, t)) << "the matrix is read once for each product";
+  EXPECT_EQ(stream_ahead(any, any.loads[1], tile, 16, t), stream_ahead(one, one.loads[1], tile, 16, t));
+  const Tile wide{.vector = 2, .rows = 1, .lanes = 16, .vectors = 2, .row_count = 12};
+  const auto blocks = sum_blocks(batch_of_products(kUnknown, 1536, 512, 8192), wide, -1, 1, t),
+             known = sum_blocks(batch_of_products(1, 1536, 512, 8192), wide, -1, 1, t);
+  ASSERT_TRUE(blocks && known);
+  EXPECT_EQ(blocks->length, known->length);
+  t.edit()->l2_bytes = 2 << 20, t.edit()->l3_bandwidth = 8;
+  const DataType i8 = DataType::int_(8);
+  const Tile rows{.vector = 2, .rows = 1, .lanes = 16, .vectors = 2, .row_count = 32};
+  EXPECT_EQ(row_group(batch_of_products(kUnknown, 2048, 2048, 2048, i8), rows, 3, 1e7, t),
+            row_group(batch_of_products(1, 2048, 2048, 2048, i8), rows, 3, 1e7, t));
+}
+
 TEST(SumBlocks, FitTheCacheAndDivideTheSum) {
   const Target t = machine();
   const Nest nest = product(1536, 512, 8192);

@@ -14,7 +14,7 @@ namespace {
 std::vector<Target> small_caches() { return {small_cache(512, 32), small_cache(256, 16, 4 << 10)}; }
 
 /// D[b, i, j] = Σ A[b, i, k] · B[k, j] + bias[j]; the columns of B lie in panels where `panel` > 0.
-Program long_product(int64_t batch, int64_t m, int64_t n, int64_t k, int64_t panel, bool epilogue,
+Program long_product(const PrimExpr& batch, int64_t m, int64_t n, int64_t k, int64_t panel, bool epilogue,
                      DataType of = f32, DataType by = f32) {
   const DataType sum = of.is_float() ? f32 : i32;
   Tensor a = te::placeholder({batch, m, k}, of, "A"),
@@ -64,6 +64,16 @@ TEST(LongSums, AreCutEarlierWhereManyRowsPassBy) {
   const Target t = small_cache(512, 32);
   expect_blocks(long_product(1, 347, 32, 24, 32, true), t);
   EXPECT_FALSE(in_blocks(default_schedule(long_product(1, 80, 32, 24, 32, true).function, t)));
+}
+
+TEST(LongSums, ABatchOfAnySizeChangesNothing) {
+  const Target t = small_cache(512, 32);
+  const Program p = long_product(tir::var("batch"), 48, 32, 96, 32, true);
+  const tir::PrimFunc f = default_schedule(p.function, t);
+  EXPECT_TRUE(in_blocks(f)) << steps_of(f);
+  EXPECT_EQ(problems_of(f), "");
+  for (const int64_t batch : {0, 1, 3})
+    EXPECT_TRUE(same(run(p.function, {{"batch", batch}}), run(f, {{"batch", batch}}))) << print(f);
 }
 
 TEST(LongSums, OfBytesAreCutInGroups) {
@@ -122,6 +132,22 @@ TEST(Weights, AreAnnouncedWhileRowsReadAPanel) {
       EXPECT_EQ(hinted.find("prefetch_refused"), std::string::npos) << hinted;
     }
   }
+}
+
+TEST(Weights, AreAnnouncedInEachTurnOfABatchOfAnySize) {
+  const Target t = small_cache(512, 32, 24 << 10);
+  const Program p = long_product(tir::var("batch"), 24, 192, 24, 32, true);
+  const tir::PrimFunc f = default_schedule(p.function, t);
+  IRModule module = IRModule::create();
+  module.set("main", f);
+  PassContext context;
+  module = run_pass("inject_prefetch", module, context);
+  const std::string hinted = print(module);
+  EXPECT_NE(hinted.find("tir.prefetch"), std::string::npos) << hinted;
+  EXPECT_EQ(hinted.find("prefetch_refused"), std::string::npos) << hinted;
+  for (const int64_t batch : {0, 1, 3})
+    EXPECT_TRUE(same(run(p.function, {{"batch", batch}}),
+                     run(module->functions.at("main").cast<tir::PrimFuncNode>(), {{"batch", batch}})));
 }
 
 TEST(Weights, AreNotAnnouncedWhereThatGainsNothing) {
