@@ -49,7 +49,7 @@ constexpr double kFilledReads = 16;  ///< of each element, for a copy whose rows
 /// tenth and a half, where float32 takes a sixteenth for each read and pairs of bf16 half of that.
 constexpr int64_t kMovedGroupReads = 24;
 constexpr int64_t kLeastMoved = 4;  ///< elements of a vector
-constexpr int64_t kSymbolicExtent = 64, kSymbolicDimension = 1 << 12;
+constexpr int64_t kSymbolicDimension = 1 << 12;
 
 // ---------------------------------------------------------------- hints
 /// Of the second cache; an operand that is smaller is there before its first rows are through.
@@ -254,7 +254,7 @@ bool worth_panels(const Nest& nest, const Access& operand, const Tile& tile, con
   if (operand.stride[v] != 1 || tile.rows < 0 || operand.stride[size_t(tile.rows)] != 0 ||
       !operand.all_plain())
     return false;
-  const int64_t all = nest.instances(false);
+  const int64_t all = nest.instances_of_one();
   if (all == kUnknown) return false;
   double matrix = double(operand.buffer->dtype.bytes());  // of one panel's rows, without batches
   for (size_t i = 0; i < operand.stride.size(); ++i)
@@ -267,7 +267,7 @@ bool worth_panels(const Nest& nest, const Access& operand, const Tile& tile, con
 }
 
 bool worth_copy(const Nest& nest, const Access& operand, const Tile& tile) {
-  const int64_t stride = operand.stride[size_t(tile.vector)], all = nest.instances(false);
+  const int64_t stride = operand.stride[size_t(tile.vector)], all = nest.instances_of_one();
   if (stride < 2 || stride >= kIrregular || all == kUnknown) return false;
   const bool far = stride > kNearLanes;
   if (double(all) < (far ? kFarReads : kNearReads) * elements_met(nest, operand)) return false;
@@ -282,19 +282,19 @@ bool pays_for_groups(int64_t reads) { return reads >= kMovedGroupReads; }
 
 bool worth_filling(const Nest& nest, const Access& operand, const Grouped& as) {
   if (operand.stride[size_t(as.sum)] != 1) return worth_groups(nest, operand, as);
-  const int64_t instances = nest.instances(false);
+  const int64_t instances = nest.instances_of_one();
   return instances != kUnknown && double(instances) >= kFilledReads * elements_met(nest, operand);
 }
 
 bool worth_groups(const Nest& nest, const Access& operand, const Grouped& as) {
-  const int64_t all = nest.instances(false);
+  const int64_t all = nest.instances_of_one();
   if (all == kUnknown) return true;
   // Iterators of a window meet the same elements.
   int64_t met = 1, held = 1;
   for (const PrimExpr& d : operand.buffer->shape)
     held *= std::max<int64_t>(1, tir::as_int(d).value_or(kSymbolicDimension));
   for (size_t i = 0; i < operand.stride.size(); ++i)
-    if (operand.stride[i] != 0) met *= nest.extent[i] == kUnknown ? kSymbolicExtent : nest.extent[i];
+    if (operand.stride[i] != 0 && nest.extent[i] != kUnknown) met *= nest.extent[i];
   int64_t reads = nest.write.buffer->dtype.is_float() ? kFloatGroupReads : kByteGroupReads;
   if (as.lanes >= 0) {
     const bool rows =

@@ -7,6 +7,10 @@
 
 namespace tenon::cost {
 
+namespace {
+constexpr int64_t kMany = int64_t(1) << 50;  ///< as many as counts
+}
+
 int64_t Access::step(int iterator, int64_t tile) const {
   const size_t i = size_t(iterator);
   const bool in_panels = stride[i] == kIrregular && i < panel.size() && panel[i] > 0 && panel[i] % tile == 0;
@@ -18,7 +22,6 @@ bool Access::all_plain() const {
 }
 
 int64_t Nest::instances(bool only_spatial) const {
-  constexpr int64_t kMany = int64_t(1) << 50;
   int64_t n = 1;
   for (size_t i = 0; i < extent.size(); ++i) {
     if (only_spatial && std::find(spatial.begin(), spatial.end(), int(i)) == spatial.end()) continue;
@@ -34,6 +37,18 @@ double Nest::known_instances() const {
   for (int64_t e : extent)
     if (e != kUnknown) n *= double(e);
   return n;
+}
+
+int64_t Nest::instances_of_one() const {
+  size_t symbolic_axes = 0, known = 0;
+  bool first = true;
+  for (int i : spatial) {
+    symbolic_axes += symbolic(i), known += !symbolic(i) && extent[size_t(i)] != 1;
+    first = first && (!symbolic(i) || result_dim(i) == 0);
+  }
+  const bool batch = symbolic_axes == 1 && first && known >= kMatrixAxes &&
+                     std::ranges::none_of(reduce, [&](int k) { return symbolic(k); });
+  return batch ? int64_t(std::min(known_instances(), double(kMany))) : instances(false);
 }
 
 int Nest::result_dim(int iterator) const {

@@ -7,6 +7,7 @@
 
 namespace tenon::cost {
 
+inline constexpr size_t kMatrixAxes = 2;        ///< of a matrix: behind a batch of any size
 inline constexpr int64_t kUnknown = -1;         ///< a symbolic extent
 inline constexpr int64_t kIrregular = 1 << 30;  ///< a stride that is no small constant
 
@@ -43,6 +44,9 @@ struct Nest {
   bool symbolic(int iterator) const { return extent[size_t(iterator)] == kUnknown; }
   int64_t instances(bool only_spatial) const;  ///< at most 2^50; kUnknown when symbolic
   double known_instances() const;              ///< of all iterators that are not symbolic
+  /// Of all iterators; where only the number of a batch is symbolic, the first axis of a result of three or
+  /// more, of one of its members. kUnknown: more is symbolic.
+  int64_t instances_of_one() const;
   /// The dimension of the result that an iterator is the index of, or -1.
   int result_dim(int iterator) const;
 };

@@ -36,7 +36,6 @@ constexpr double kShortLanesUse = 0.45;
 constexpr int64_t kUsualMultiple = 16;
 constexpr double kUnusualUse = 0.97;
 constexpr size_t kGroupedSum = 2;  ///< axes of a sum in groups, which rows of a matrix have, too
-constexpr int kMatrixAxes = 2;     ///< of a matrix: behind a batch of any size
 /// Sizes of images and of sequences are multiples of 4 and of 2 more often than not.
 constexpr double kBy4 = 1.06, kBy2 = 1.02;
 
@@ -91,7 +90,7 @@ double row_use(const Nest& n, int iterator, int64_t rows) {
   if (!n.symbolic(iterator)) return use_of(n.extent[size_t(iterator)], rows);
   const double use = symbolic_row_use(rows, is_window(n) ? kWindowRowRisk : kRowRisk);
   bool last = true, other = false;
-  int known = 0;
+  size_t known = 0;
   for (int i : n.spatial) {
     known += !n.symbolic(i) && n.extent[size_t(i)] != 1;
     if (i == iterator || !n.symbolic(i)) continue;

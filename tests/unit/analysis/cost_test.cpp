@@ -250,6 +250,13 @@ TEST(BatchOfAnySize, LeavesTheChoicesForOneProduct) {
   EXPECT_EQ(rows_innermost(any, tile, t), rows_innermost(one, tile, t));
   EXPECT_TRUE(rows_innermost(any, tile, t)) << "the matrix is read once for each product";
   EXPECT_EQ(stream_ahead(any, any.loads[1], tile, 16, t), stream_ahead(one, one.loads[1], tile, 16, t));
+  EXPECT_EQ(any.instances_of_one(), one.instances(false));
+  EXPECT_EQ(product(kUnknown, 128, 64).instances_of_one(), kUnknown) << "rows are no batch";
+  const Grouped pairs{.sum = 3, .lanes = 2, .group = 2};
+  for (const int64_t m : {4, 512}) {  // rows that read each group
+    const Nest known = batch_of_products(1, m, 64, 64, u8), free = batch_of_products(kUnknown, m, 64, 64, u8);
+    EXPECT_EQ(worth_groups(free, free.loads[1], pairs), worth_groups(known, known.loads[1], pairs));
+  }
   const Tile wide{.vector = 2, .rows = 1, .lanes = 16, .vectors = 2, .row_count = 12};
   const auto blocks = sum_blocks(batch_of_products(kUnknown, 1536, 512, 8192), wide, -1, 1, t),
              known = sum_blocks(batch_of_products(1, 1536, 512, 8192), wide, -1, 1, t);
