@@ -82,7 +82,7 @@ Tensors def_attention(const Call& call, const Tensors& in) {
   auto as_is = [](const PrimExpr& e, const Shape&) { return e; };
   const te::Tensor top = reduce_over(scores, {3}, false, te::max, as_is, "attention_max");
   const te::Tensor weights = te::compute(
-      scores_shape, [&](const Vars& i) { return tir::exp(scores(indices(i)) - top({i[0], i[1], i[2]})); },
+      scores_shape, [&](const Vars& i) { return exp_of_share(scores(indices(i)) - top({i[0], i[1], i[2]})); },
       "attention_exp");
   const te::Tensor total = reduce_over(weights, {3}, false, te::sum, as_is, "attention_sum");
   const tir::IterVar j = te::reduce_axis(tir::range(PrimExpr(0), k.shape()[2]), "j");

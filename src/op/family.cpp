@@ -88,6 +88,12 @@ PrimExpr softplus(const PrimExpr& x) {
   return tir::call(x.dtype(), "tir.log1p", {tir::exp(-tir::abs(x))}) + tir::max(x, like(x, 0));
 }
 
+PrimExpr exp_of_share(const PrimExpr& x) {
+  if (x.dtype() != f32) return tir::exp(x);
+  constexpr double kLeast = -87.33;  // above log(2⁻¹²⁶)
+  return tir::select(tir::lt(x, like(x, kLeast)), like(x, 0), tir::exp(x));
+}
+
 double alpha_attr(const Call& call) { return attrs_of<AlphaAttrs>(call).alpha; }
 
 }  // namespace tenon::op

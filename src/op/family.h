@@ -24,6 +24,10 @@ Type broadcast_type(InferContext& ctx, std::initializer_list<const graph::Tensor
 PrimExpr like(const PrimExpr& x, double v);
 /// log(1 + exp(x)) without overflow.
 PrimExpr softplus(const PrimExpr& x);
+/// The exponential of what an element of a softmax lies below the largest one; 0 where it is no normal number
+/// of float32 any more, as elements that a mask takes off are: products with subnormal numbers take a hundred
+/// times as long as others on Intel's processors.
+PrimExpr exp_of_share(const PrimExpr& x);
 double alpha_attr(const Call& call);  ///< the attribute `alpha`
 
 /// A copy of t, element by element: the definition of operators that do nothing but must own their result.

@@ -303,7 +303,7 @@ Tensors def_softmax(const Call& call, const Tensors& in, bool log) {
   const te::Tensor top = reduce_over(x, axes, false, te::max, as_is, name + "_max");
   auto shifted = [&](const Shape& at) { return wide(x(at)) - top(drop_axes(at, axes)); };
   const te::Tensor e =
-      te::compute(x.shape(), [&](const Vars& v) { return tir::exp(shifted(indices(v))); }, name + "_exp");
+      te::compute(x.shape(), [&](const Vars& v) { return exp_of_share(shifted(indices(v))); }, name + "_exp");
   const te::Tensor sum = reduce_over(e, axes, false, te::sum, as_is, name + "_sum");
   // One division or logarithm for a row: the sum is from 1 to the length of the row, or no number.
   const te::Tensor scale = te::compute(
@@ -397,8 +397,8 @@ const bool norm_registered = [] {
   add("nn.lrn", "x / (bias + alpha / size · sum of squares of `size` neighbouring channels) ^ beta.", stages,
       infer_lrn, def_lrn)
       .attrs<LrnAttrs>();
-  add("nn.softmax", "exp(x) / sum(exp(x)) along an axis.", stages, infer_softmax,
-      [](const Call& c, const Tensors& in) { return def_softmax(c, in, false); })
+  add("nn.softmax", "exp(x) / sum(exp(x)) along an axis; 0 below e^-87.33 of the largest element.", stages,
+      infer_softmax, [](const Call& c, const Tensors& in) { return def_softmax(c, in, false); })
       .attrs<AxisAttrs>();
   add("nn.log_softmax", "log(softmax(x)) along an axis.", stages, infer_softmax,
       [](const Call& c, const Tensors& in) { return def_softmax(c, in, true); })

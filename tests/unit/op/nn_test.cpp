@@ -288,6 +288,12 @@ TEST(Softmax, AnyAxisWithoutOverflow) {
                [&](const Index& i) { return at(x, i) - std::log(total(i)); });
   }
   EXPECT_EQ(list(run("nn.softmax", {values({3}, {1000, 1000, -inf})})), (L{0.5, 0.5, 0}));
+  // What a mask of -100 takes off is 0, not a subnormal number; what is a normal one stays, and so does NaN.
+  const L masked = list(run("nn.softmax", {values({4}, {0, -87, -88, -100})}));
+  EXPECT_EQ(masked[2], 0);
+  EXPECT_EQ(masked[3], 0);
+  EXPECT_NEAR(masked[1], std::exp(-87.0), 1e-6 * std::exp(-87.0));
+  EXPECT_TRUE(std::isnan(list(run("nn.softmax", {values({2}, {std::nan(""), 1})}))[1]));
   EXPECT_EQ(run("nn.softmax", {random({0, 3})}).shape(), (Dims{0, 3}));
   EXPECT_EQ(run("nn.softmax", {random({3, 0})}).shape(), (Dims{3, 0}));
   expect_refused("nn.softmax", {x}, make_attrs<AxisAttrs>(3), {"axis 3"});
