@@ -194,5 +194,24 @@ const R f1("ai.onnx.ml::OneHotEncoder", {1}, one_hot_encoder, "", Forms::any),
     f2("ai.onnx.ml::Scaler", {1}, scaler), f3("ai.onnx.ml::Normalizer", {1}, normalizer),
     f4("ai.onnx.ml::Imputer", {1}, imputer), f5("ai.onnx.ml::FeatureVectorizer", {1}, feature_vectorizer);
 
+Values array_feature_extractor(N& n) {
+  const int64_t rank = n.rank(0);
+  const auto shape = n.shape(0);
+  Expr at = n.in(1);
+  if (const Array<PrimExpr> given = n.shape_of(at); given.size() != 1)  // one index, or a row of them
+    at = n.reshape(at, {op::product(given)});
+  if (shape && !shape->empty()) at = n.checked_indices(at, {shape->back()}, false);
+  const Expr y = n.op("take", {n.in(0), at}, make_attrs<AxisAttrs>(rank - 1));
+  if (rank != 1) return {y};
+  const Array<PrimExpr> s = *graph::known_shape(y);
+  return {n.reshape(y, {PrimExpr(1), s[s.size() - 1]})};
+}
+Values binarizer(N& n) {
+  const DataType t = n.dtype(0);
+  return {n.cast(n.op("greater", {n.in(0), n.scalar(n.attr_float("threshold", 0), t)}), t)};
+}
+const R x1("ai.onnx.ml::ArrayFeatureExtractor", {1}, array_feature_extractor),
+    x2("ai.onnx.ml::Binarizer", {1}, binarizer);
+
 }  // namespace
 }  // namespace tenon::onnx

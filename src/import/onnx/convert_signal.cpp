@@ -1,12 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
-// Converters: Fourier transforms, mel weights, determinants; random numbers; steps of training.
-#include <bit>
+// Converters: Fourier transforms, mel weights and windows of signals; determinants.
 #include <cmath>
+#include <numbers>
 
 #include "analysis/analyzer.h"
 #include "import/onnx/values.h"
 #include "op/attrs_place.h"
-#include "op/attrs_random.h"
 #include "op/attrs_signal.h"
 
 namespace tenon::onnx {
@@ -16,22 +15,8 @@ using N = NodeContext;
 using R = RegisterConverter;
 using Shape = Array<PrimExpr>;
 
-Expr random_key(N& n) {
-  // FNV-1a of the name: nodes of one model draw different numbers, every run draws the same.
-  uint64_t seed = 1469598103934665603ull;
-  if (const auto* given = n.attr("seed")) {
-    // Random numbers have a seed that is a float, Dropout one that is an integer.
-    const bool whole = n.op_type() == "Dropout";
-    seed = whole ? uint64_t(given->i()) : std::bit_cast<uint32_t>(float(n.attr_float("seed", 0)));
-  } else {
-    for (char c : name_of(n.node)) seed = (seed ^ uint8_t(c)) * 1099511628211ull;
-  }
-  return n.op("random.key", {}, make_attrs<SeedAttrs>(int64_t(seed)));
-}
-
 namespace {
 
-// ---------------------------------------------------------------- signals
 Values dft(N& n) {
   const int64_t rank = n.rank(0);
   if (rank < 2) n.malformed("DFT takes a tensor whose last axis holds the parts of its numbers");
@@ -155,142 +140,27 @@ Values det(N& n) { return {n.op("linalg.det", {n.in(0)})}; }
 const R w1("DFT", {17, 20}, dft, {.values = {1, 2}}), w2("STFT", {17}, stft, {.values = {1, 3}}),
     w3("MelWeightMatrix", {17}, mel_weights, {.values = {0, 1, 2, 3, 4}}), w4("Det", {11, 22}, det);
 
-// ---------------------------------------------------------------- random numbers
-DataType wanted_type(N& n, DataType otherwise) {
-  const int64_t code = n.attr_int("dtype", 0);
-  return code ? element_type(int(code)) : otherwise;
-}
-Values random_fill(N& n) {
-  const std::string& kind = n.op_type();
-  const bool like = kind.ends_with("Like"), normal = kind.starts_with("RandomNormal");
-  Shape size;
-  if (like)
-    size = n.known_shape(0);
-  else
-    for (int64_t d : n.need_ints("shape")) size.push_back(d);
-  const DataType t = wanted_type(n, like ? n.dtype(0) : f32);
-  const Array<Expr> args{random_key(n), graph::shape_expr(size)};
-  if (normal)
-    return {n.op("random.normal", args,
-                 make_attrs<NormalAttrs>(n.attr_float("mean", 0), n.attr_float("scale", 1), t))};
-  return {n.op("random.uniform", args,
-               make_attrs<RandomAttrs>(n.attr_float("low", 0), n.attr_float("high", 1), t))};
-}
-Values bernoulli(N& n) {
-  const DataType t = wanted_type(n, n.dtype(0));
-  return {n.op("random.bernoulli", {random_key(n), n.in(0)}, make_attrs<DTypeAttrs>(t))};
-}
-Values multinomial(N& n) {
-  const DataType t = wanted_type(n, i32);
-  return {n.cast(n.op("random.categorical", {random_key(n), n.in(0)},
-                      make_attrs<CountAttrs>(n.attr_int("sample_size", 1))),
-                 t)};
-}
-const R r1("RandomNormal", {1, 22}, random_fill), r2("RandomUniform", {1, 22}, random_fill),
-    r3("RandomNormalLike", {1, 22}, random_fill), r4("RandomUniformLike", {1, 22}, random_fill),
-    r5("Bernoulli", {15, 22}, bernoulli), r6("Multinomial", {7, 22}, multinomial);
-
-// ---------------------------------------------------------------- training
-Expr times(N& n, const Expr& e, double v) {
-  return n.op("multiply", {e, n.scalar(v, graph::as_tensor(e)->dtype)});
-}
-/// Inputs of an optimiser: rate, number of updates, then variables, gradients and states of each.
-struct Updates {
-  Expr rate, count;
-  size_t variables;
-};
-Updates updates(N& n, size_t per) {
-  if (n.inputs() < 2 + per || (n.inputs() - 2) % per != 0)
-    n.malformed(fmt::format("{} has {} inputs", n.op_type(), n.inputs()));
-  return {n.in(0), n.in(1), (n.inputs() - 2) / per};
-}
-/// The gradient (1) or a state (2, 3) of a variable, which has its shape.
-Expr of_variable(N& n, const Updates& u, size_t variable, size_t which) {
-  return n.checked(n.in(2 + which * u.variables + variable), n.known_shape(2 + variable));
-}
-Values adagrad(N& n) {
-  const Updates u = updates(n, 3);
-  const DataType t = n.dtype(0);
-  const double decay = n.attr_float("decay_factor", 0), norm = n.attr_float("norm_coefficient", 0),
-               epsilon = n.attr_float("epsilon", 0);
-  const Expr steps = n.cast(u.count, t);
-  const Expr rate = n.op("divide", {u.rate, n.op("add", {n.scalar(1, t), times(n, steps, decay)})});
-  Values out(2 * u.variables);
-  for (size_t i = 0; i < u.variables; ++i) {
-    const Expr x = n.in(2 + i), h = of_variable(n, u, i, 2), given = of_variable(n, u, i, 1);
-    const Expr g = n.op("add", {times(n, x, norm), given});
-    const Expr sum = n.op("add", {h, n.op("square", {g})});
-    const Expr root = n.op("add", {n.op("sqrt", {sum}), n.scalar(epsilon, t)});
-    out[i] = n.op("subtract", {x, n.op("divide", {n.op("multiply", {rate, g}), root})});
-    out[u.variables + i] = sum;
+Values signal_window(N& n) {
+  if (!known_numbers(n, 0)) return window_at_run_time(n);
+  const auto size = n.const_ints(0, "size");
+  if (size.size() != 1 || size[0] < 0 || size[0] > (1 << 24))
+    n.malformed(fmt::format("'size' of {} must be one number", n.op_type()));
+  const DataType t = element_type(int(n.attr_int("output_datatype", 1)));
+  if (t.is_void()) n.unsupported(fmt::format("{} of this type is not supported", n.op_type()));
+  const double steps = double(n.attr_int("periodic", 1) != 0 ? size[0] : size[0] - 1);
+  NDArray a = NDArray::empty({size[0]}, t);
+  for (int64_t i = 0; i < size[0]; ++i) {
+    const double w = 2 * std::numbers::pi * double(i) / steps;
+    const double v = n.op_type() == "HannWindow"      ? 0.5 - 0.5 * std::cos(w)
+                     : n.op_type() == "HammingWindow" ? 25.0 / 46 - 21.0 / 46 * std::cos(w)
+                                                      : 0.42 - 0.5 * std::cos(w) + 0.08 * std::cos(2 * w);
+    a.set_element(i, v);
   }
-  return out;
+  return {graph::constant(a)};
 }
-Values adam(N& n) {
-  const Updates u = updates(n, 4);
-  const DataType t = n.dtype(0);
-  const double alpha = n.attr_float("alpha", 0.9), beta = n.attr_float("beta", 0.999),
-               norm = n.attr_float("norm_coefficient", 0), after = n.attr_float("norm_coefficient_post", 0),
-               epsilon = n.attr_float("epsilon", 0);
-  const Expr steps = n.cast(u.count, t), one = n.scalar(1, t);
-  auto rest = [&](double base) { return n.op("subtract", {one, n.op("power", {n.scalar(base, t), steps})}); };
-  const Expr started = n.op("greater", {steps, n.scalar(0, t)});
-  const Expr bent = n.op("divide", {n.op("multiply", {u.rate, n.op("sqrt", {rest(beta)})}), rest(alpha)});
-  const Expr rate = n.op("where", {started, bent, u.rate});
-  Values out(3 * u.variables);
-  for (size_t i = 0; i < u.variables; ++i) {
-    const Expr x = n.in(2 + i), v = of_variable(n, u, i, 2), h = of_variable(n, u, i, 3);
-    const Expr g = n.op("add", {times(n, x, norm), of_variable(n, u, i, 1)});
-    const Expr first = n.op("add", {times(n, v, alpha), times(n, g, 1 - alpha)});
-    const Expr second = n.op("add", {times(n, h, beta), times(n, n.op("square", {g}), 1 - beta)});
-    const Expr root = n.op("add", {n.op("sqrt", {second}), n.scalar(epsilon, t)});
-    const Expr fresh = n.op("subtract", {x, n.op("divide", {n.op("multiply", {rate, first}), root})});
-    out[i] = times(n, fresh, 1 - after);
-    out[u.variables + i] = first, out[2 * u.variables + i] = second;
-  }
-  return out;
-}
-Values momentum(N& n) {
-  const Updates u = updates(n, 3);
-  const DataType t = n.dtype(0);
-  const double alpha = n.attr_float("alpha", 0), beta = n.attr_float("beta", 1),
-               norm = n.attr_float("norm_coefficient", 0);
-  const bool nesterov = n.attr_string("mode", "standard") == "nesterov";
-  // The first step takes the whole gradient.
-  const Expr share = n.op(
-      "where", {n.op("greater", {n.cast(u.count, t), n.scalar(0, t)}), n.scalar(beta, t), n.scalar(1, t)});
-  Values out(2 * u.variables);
-  for (size_t i = 0; i < u.variables; ++i) {
-    const Expr x = n.in(2 + i), v = of_variable(n, u, i, 2);
-    const Expr g = n.op("add", {times(n, x, norm), of_variable(n, u, i, 1)});
-    const Expr fresh = n.op("add", {times(n, v, alpha), n.op("multiply", {share, g})});
-    const Expr step = nesterov ? n.op("add", {g, times(n, fresh, alpha)}) : fresh;
-    out[i] = n.op("subtract", {x, n.op("multiply", {u.rate, step})});
-    out[u.variables + i] = fresh;
-  }
-  return out;
-}
-const R t1("ai.onnx.preview.training::Adagrad", {1}, adagrad),
-    t2("ai.onnx.preview.training::Adam", {1}, adam), t3("ai.onnx.preview.training::Momentum", {1}, momentum);
-
-Values array_feature_extractor(N& n) {
-  const int64_t rank = n.rank(0);
-  const auto shape = n.shape(0);
-  Expr at = n.in(1);
-  if (const Shape given = n.shape_of(at); given.size() != 1)  // one index, or a row of them
-    at = n.reshape(at, {op::product(given)});
-  if (shape && !shape->empty()) at = n.checked_indices(at, {shape->back()}, false);
-  const Expr y = n.op("take", {n.in(0), at}, make_attrs<AxisAttrs>(rank - 1));
-  if (rank != 1) return {y};
-  const Shape s = *graph::known_shape(y);
-  return {n.reshape(y, {PrimExpr(1), s[s.size() - 1]})};
-}
-Values binarizer(N& n) {
-  const DataType t = n.dtype(0);
-  return {n.cast(n.op("greater", {n.in(0), n.scalar(n.attr_float("threshold", 0), t)}), t)};
-}
-const R m1("ai.onnx.ml::ArrayFeatureExtractor", {1}, array_feature_extractor),
-    m2("ai.onnx.ml::Binarizer", {1}, binarizer);
+const R h1("HannWindow", {17}, signal_window, {.values = {0}}),
+    h2("HammingWindow", {17}, signal_window, {.values = {0}}),
+    h3("BlackmanWindow", {17}, signal_window, {.values = {0}});
 
 }  // namespace
 }  // namespace tenon::onnx

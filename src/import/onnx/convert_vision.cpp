@@ -14,8 +14,6 @@ using R = RegisterConverter;
 using Shape = Array<PrimExpr>;
 using Ints = std::vector<int64_t>;
 
-Array<int64_t> list(const Ints& v) { return Array<int64_t>(v); }
-
 Values roi_align(N& n) {
   auto a = make<RoiAttrs>();
   a.edit()->pooled_height = n.attr_int("output_height", 1),
@@ -59,8 +57,8 @@ Values deform_conv(N& n) {
         "DeformConv of a tensor of {} dimensions, where batch, channels and others are needed", n.rank(0)));
   if (n.rank(0) != 4) n.unsupported("DeformConv of other than two spatial axes is not supported");
   auto a = make<DeformAttrs>();
-  a.edit()->strides = list(n.attr_ints("strides")), a.edit()->padding = list(n.attr_ints("pads"));
-  a.edit()->dilation = list(n.attr_ints("dilations")), a.edit()->groups = n.attr_int("group", 1);
+  a.edit()->strides = n.attr_ints("strides"), a.edit()->padding = n.attr_ints("pads");
+  a.edit()->dilation = n.attr_ints("dilations"), a.edit()->groups = n.attr_int("group", 1);
   a.edit()->deformable_groups = n.attr_int("offset_group", 1);
   Array<Expr> args{n.in(0), n.in(2), n.in(1)};
   if (n.has(4)) args.push_back(n.in(4));
@@ -121,9 +119,8 @@ Expr col2im_at_run_time(N& n) {
 Values col2im(N& n) {
   if (!known_sizes(n, 1) || !known_numbers(n, 2)) return {col2im_at_run_time(n)};
   auto a = make<UnfoldAttrs>();
-  a.edit()->kernel_size = list(n.const_ints(2, "block_shape")),
-  a.edit()->strides = list(n.attr_ints("strides"));
-  a.edit()->padding = list(n.attr_ints("pads")), a.edit()->dilation = list(n.attr_ints("dilations"));
+  a.edit()->kernel_size = n.const_ints(2, "block_shape"), a.edit()->strides = n.attr_ints("strides");
+  a.edit()->padding = n.attr_ints("pads"), a.edit()->dilation = n.attr_ints("dilations");
   return {n.op("nn.fold", {n.in(0), graph::shape_expr(n.sizes(1, "image_shape"))}, a)};
 }
 /// Positions count in the size that pooling had; a larger result keeps it at its begin.

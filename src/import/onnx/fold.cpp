@@ -1,20 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 // Evaluates nodes whose inputs are small known tensors: the shape arithmetic of exported models.
 #include <algorithm>
-#include <cmath>
+#include <set>
 
 #include "analysis/analyzer.h"
 #include "import/onnx/importer.h"
+#include "import/onnx/small_arithmetic.h"
 
 namespace tenon::onnx {
-
-bool not_negative(const PrimExpr& e) {
-  if (const auto* i = e.as<tir::IntImm>()) return i->value >= 0;
-  if (e.is<tir::Var>()) return true;
-  Analyzer analyzer;
-  for (const tir::VarRef& v : tir::free_vars(e)) analyzer.assume_size(v);
-  return analyzer.can_prove_ge(e, 0);
-}
 
 namespace {
 
@@ -26,152 +19,6 @@ int64_t count_of(const Dims& d) {
   for (int64_t x : d)
     if (__builtin_mul_overflow(n, x, &n)) return INT64_MAX;
   return n;
-}
-
-/// Immediates of a type: integers wrap, floats are rounded.
-PrimExpr number(DataType t, double v) {
-  return t.is_float() ? PrimExpr::float_imm(t == f32 ? double(float(v)) : v, t)
-                      : PrimExpr::int_imm(int64_t(v), t);
-}
-PrimExpr integer(DataType t, int64_t v) {
-  if (t.is_bool()) return PrimExpr::int_imm(v != 0, t);
-  const int shift = 64 - t.bits;
-  if (shift > 0)
-    v = t.is_int() ? int64_t(uint64_t(v) << shift) >> shift : int64_t(uint64_t(v) << shift >> shift);
-  return PrimExpr::int_imm(v, t);
-}
-
-/// A number of uint64 from 2⁶³ on, which is held as a negative one.
-bool is_huge(const PrimExpr& e) {
-  const auto v = tir::as_int(e);
-  return v && *v < 0 && e.dtype().is_uint();
-}
-/// What a float becomes that may be beyond the type: its nearest number, of NaN 0.
-PrimExpr nearest_integer(DataType t, double v) {
-  if (std::isnan(v)) return integer(t, 0);
-  const double top = std::ldexp(1.0, t.is_uint() ? t.bits : t.bits - 1);
-  if (t.is_uint() && v < 0) return integer(t, 0);
-  if (v >= top) return integer(t, t.is_uint() ? -1 : int64_t(~uint64_t(0) >> (65 - t.bits)));
-  if (v < -top) return integer(t, int64_t(uint64_t(-1) << (t.bits - 1)));
-  return std::abs(v) < 9e15 ? integer(t, int64_t(v)) : PrimExpr();
-}
-
-/// The integer expression inside of a float that is exactly one: float(n) and constants.
-PrimExpr exact_integer(const PrimExpr& e) {
-  if (e.dtype().is_integer()) return e;
-  if (const auto* c = e.as<tir::Cast>(); c && c->value.dtype() == i64) return c->value;
-  if (const auto* f = e.as<tir::FloatImm>();
-      f && std::floor(f->value) == f->value && std::abs(f->value) < 9e15)
-    return int64_t(f->value);
-  return {};
-}
-
-PrimExpr tidy(const PrimExpr& e) { return e.is<tir::IntImm>() || e.is<tir::Var>() ? e : simplify(e); }
-
-/// One arithmetic step on sizes or numbers; null when it cannot be done here.
-PrimExpr arithmetic(const std::string& op, DataType t, const PrimExpr& a, const PrimExpr& b) {
-  const auto x = number_of(a), y = number_of(b);
-  if (x && y) {
-    if (t.is_float()) {
-      if (op == "Add") return number(t, *x + *y);
-      if (op == "Sub") return number(t, *x - *y);
-      if (op == "Mul") return number(t, *x * *y);
-      if (op == "Div") return number(t, *x / *y);
-      if (op == "Min") return number(t, std::isnan(*x) || std::isnan(*y) ? NAN : std::min(*x, *y));
-      if (op == "Max") return number(t, std::isnan(*x) || std::isnan(*y) ? NAN : std::max(*x, *y));
-      return {};
-    }
-    const int64_t i = *tir::as_int(a), j = *tir::as_int(b);
-    if (op == "Add") return integer(t, int64_t(uint64_t(i) + uint64_t(j)));
-    if (op == "Sub") return integer(t, int64_t(uint64_t(i) - uint64_t(j)));
-    if (op == "Mul") return integer(t, int64_t(uint64_t(i) * uint64_t(j)));
-    if (is_huge(a) || is_huge(b)) return {};
-    if (op == "Min") return integer(t, std::min(i, j));
-    if (op == "Max") return integer(t, std::max(i, j));
-    if (j == 0 || (j == -1 && i == INT64_MIN)) return {};
-    if (op == "Div") return integer(t, i / j);
-    const int64_t rest = i % j;
-    if (op == "Mod") return integer(t, rest != 0 && (rest < 0) != (j < 0) ? rest + j : rest);
-    return {};
-  }
-  PrimExpr i = exact_integer(a), j = exact_integer(b);
-  if (!i || !j || i.dtype() != i64 || j.dtype() != i64) return {};
-  PrimExpr r;
-  if (op == "Add")
-    r = i + j;
-  else if (op == "Sub")
-    r = i - j;
-  else if (op == "Mul")
-    r = i * j;
-  else if (op == "Min")
-    r = tir::min(i, j);
-  else if (op == "Max")
-    r = tir::max(i, j);
-  else if (op == "Div" && is_one(j))
-    r = i;
-  else if ((op == "Div" || op == "Mod") && t.is_integer()) {
-    const auto c = tir::as_int(j);
-    if (c ? *c <= 0 : !not_negative(j)) return {};
-    const PrimExpr divisor = c ? j : tir::max(j, PrimExpr(1));  // nothing traps where a size is 0
-    if (op == "Mod")
-      r = tir::floormod(i, divisor);
-    else if (not_negative(i))
-      r = tir::floordiv(i, divisor);
-    else {  // rounds towards 0, which between -c and 0 is all there is below
-      r = tir::floordiv(tir::max(i, PrimExpr(0)), divisor);
-      if (!c || !not_negative(i + (*c - 1)))
-        r = r - tir::floordiv(tir::max(PrimExpr(0) - i, PrimExpr(0)), divisor);
-    }
-  } else if (op == "Div") {
-    // A float division of sizes is a size only when it comes out even.
-    const auto c = tir::as_int(j);
-    if (!c || *c <= 0 || !is_zero(tidy(tir::floormod(i, j)))) return {};
-    r = tir::floordiv(i, j);
-  }
-  if (!r) return {};
-  r = tidy(r);
-  return t == i64 ? r : tir::cast(t, r);
-}
-
-/// Minus an integer number; the least one stays what it is.
-PrimExpr negative(const PrimExpr& e) { return integer(e.dtype(), int64_t(-uint64_t(*tir::as_int(e)))); }
-
-std::optional<int> compare(const PrimExpr& a, const PrimExpr& b) {
-  const auto x = number_of(a), y = number_of(b);
-  if (is_huge(a) || is_huge(b)) return std::nullopt;
-  if (x && y) {
-    const auto i = tir::as_int(a), j = tir::as_int(b);
-    if (i && j) return *i < *j ? -1 : *i > *j;
-    if (std::isnan(*x) || std::isnan(*y)) return std::nullopt;
-    return *x < *y ? -1 : *x > *y;
-  }
-  if (a.dtype() != i64 || b.dtype() != i64) return std::nullopt;
-  PrimExpr d = tidy(a - b);
-  if (auto v = tir::as_int(d)) return *v < 0 ? -1 : *v > 0;
-  // A size is never a negative number.
-  if (auto v = tir::as_int(b); v && *v < 0 && not_negative(a)) return 1;
-  if (auto v = tir::as_int(a); v && *v < 0 && not_negative(b)) return -1;
-  return std::nullopt;
-}
-
-PrimExpr convert(DataType t, const PrimExpr& e) {
-  if (e.dtype() == t) return e;
-  if (const auto i = tir::as_int(e)) {
-    if (!t.is_float()) return integer(t, *i);
-    if (is_huge(e)) return {};
-    return number(t, t == f32 ? double(float(*i)) : double(*i));
-  }
-  if (const auto v = number_of(e)) {
-    if (t.is_float()) return number(t, *v);
-    if (t.is_bool()) return integer(t, *v != 0);
-    return nearest_integer(t, *v);
-  }
-  if (e.dtype() == i64 && (t == f32 || t == f64)) return tir::cast(t, e);  // exact_integer looks inside
-  if (e.dtype() == i64 && t == i32) return tir::cast(t, e);
-  if (PrimExpr i = exact_integer(e); i && t == i64) return i;
-  if (const auto* c = e.as<tir::Cast>(); c && e.dtype() == i32 && c->value.dtype() == i64)
-    return convert(t, c->value);
-  return {};
 }
 
 bool broadcast(const Dims& a, const Dims& b, Dims* out) {
@@ -209,70 +56,30 @@ struct Folder {
     return Values{Value(small_of(t, std::move(dims), std::move(items)))};
   }
 
+  /// Small input i as integers; nothing where they are not all known.
+  std::optional<Dims> ints(size_t i) {
+    const SmallRef s = n.small(i);
+    return s ? ints_of(*s) : std::nullopt;
+  }
+
   std::optional<Values> elementwise2() {
-    if (!a || !b) return {};
     Dims dims;
-    if (!broadcast(a->dims, b->dims, &dims) || count_of(dims) > kMaxSmall || a->dtype != b->dtype) return {};
-    Items out;
-    const bool comparison =
-        op == "Equal" || op == "Less" || op == "Greater" || op == "LessOrEqual" || op == "GreaterOrEqual";
-    const bool logic = op == "And" || op == "Or";
+    if (n.inputs() != 2 || !b || a->dtype != b->dtype) return {};
+    if (!broadcast(a->dims, b->dims, &dims) || count_of(dims) > kMaxSmall) return {};
     if (op == "Mod" && n.attr_int("fmod", 0) != 0) return {};
+    Items out;
     for (int64_t i = 0; i < count_of(dims); ++i) {
-      const PrimExpr &x = broadcast_item(*a, dims, i), &y = broadcast_item(*b, dims, i);
-      PrimExpr r;
-      if (comparison) {
-        const auto o = compare(x, y);
-        if (!o) return {};
-        r = integer(boolean, op == "Equal"         ? *o == 0
-                             : op == "Less"        ? *o < 0
-                             : op == "Greater"     ? *o > 0
-                             : op == "LessOrEqual" ? *o <= 0
-                                                   : *o >= 0);
-      } else if (logic) {
-        const auto p = tir::as_int(x), q = tir::as_int(y);
-        if (!p || !q) return {};
-        r = integer(boolean, op == "And" ? *p && *q : *p || *q);
-      } else {
-        r = arithmetic(op, a->dtype, x, y);
-      }
-      if (!r) return {};
-      out.push_back(r);
+      out.push_back(arithmetic(op, a->dtype, broadcast_item(*a, dims, i), broadcast_item(*b, dims, i)));
+      if (!out.back()) return {};
     }
-    return one(comparison ? boolean : a->dtype, dims, std::move(out));
+    return one(compares(op) ? boolean : a->dtype, dims, std::move(out));
   }
 
   std::optional<Values> elementwise1() {
     Items out;
     for (const PrimExpr& e : a->items) {
-      const auto v = number_of(e);
-      PrimExpr r;
-      if (op == "Floor" || op == "Ceil" || op == "Round") {
-        if (v)
-          r = number(a->dtype, op == "Floor"  ? std::floor(*v)
-                               : op == "Ceil" ? std::ceil(*v)
-                                              : std::nearbyint(*v));
-        else if (exact_integer(e))
-          r = e;
-      } else if (op == "Sqrt") {
-        if (v) r = number(a->dtype, std::sqrt(*v));
-      } else if (op == "Not") {
-        if (v) r = integer(boolean, *v == 0);
-      } else if (op == "Abs") {
-        if (v)
-          r = a->dtype.is_float()                  ? number(a->dtype, std::abs(*v))
-              : *tir::as_int(e) < 0 && !is_huge(e) ? negative(e)
-                                                   : e;
-        else if (not_negative(e))
-          r = e;
-      } else if (op == "Neg") {
-        if (v)
-          r = a->dtype.is_float() ? number(a->dtype, -*v) : negative(e);
-        else if (a->dtype == i64)
-          r = tidy(PrimExpr(0) - e);
-      }
-      if (!r) return {};
-      out.push_back(r);
+      out.push_back(arithmetic(op, a->dtype, e));
+      if (!out.back()) return {};
     }
     return one(a->dtype, a->dims, std::move(out));
   }
@@ -290,7 +97,7 @@ struct Folder {
     if (op == "Size") {
       PrimExpr total = 1;
       for (const PrimExpr& d : *s) total = total * d;
-      return one(i64, {}, {tidy(total)});
+      return one(i64, {}, {simplify(total)});
     }
     auto clamp = [&](int64_t v) { return std::clamp<int64_t>(v < 0 ? v + r : v, 0, r); };
     const int64_t begin = clamp(n.attr_int("start", 0)), end = std::max(begin, clamp(n.attr_int("end", r)));
@@ -301,9 +108,8 @@ struct Folder {
   }
 
   std::optional<Values> gather() {
-    if (!a || !b || a->dims.empty()) return {};
-    const auto index = ints_of(*b);
-    if (!index) return {};
+    const auto index = ints(1);
+    if (!index || a->dims.empty()) return {};
     const int64_t axis = n.axis(n.attr_int("axis", 0), a->rank());
     const int64_t extent = a->dims[size_t(axis)];
     int64_t outer = 1, inner = 1;
@@ -341,43 +147,50 @@ struct Folder {
 
   std::optional<Dims> axes_of(const char* attribute, size_t input) {
     if (n.since < 13) return n.attr_ints(attribute);
-    if (!n.has(input)) return Dims{};
-    SmallRef s = n.small(input);
-    if (!s) return {};
-    return ints_of(*s);
+    return n.has(input) ? ints(input) : Dims{};
   }
 
-  std::optional<Values> unsqueeze(bool add) {
-    auto axes = axes_of("axes", 1);
-    if (!axes) return {};
-    const int64_t r = a->rank() + (add ? int64_t(axes->size()) : 0);
+  /// The axes of Squeeze and Unsqueeze, of a tensor of rank r, each once.
+  std::set<int64_t> distinct(const Dims& axes, int64_t r) {
     std::set<int64_t> at;
-    for (int64_t x : *axes)
+    for (int64_t x : axes)
       if (!at.insert(n.axis(x, r)).second) n.malformed(fmt::format("axis {} is given twice", x));
+    return at;
+  }
+
+  std::optional<Values> unsqueeze() {
+    const auto axes = axes_of("axes", 1);
+    if (!axes) return {};
+    const int64_t r = a->rank() + int64_t(axes->size());
+    const std::set<int64_t> at = distinct(*axes, r);
     Dims dims;
-    if (add) {
-      for (int64_t i = 0, k = 0; i < r; ++i) dims.push_back(at.count(i) ? 1 : a->dims[size_t(k++)]);
-    } else {
-      for (int64_t i = 0; i < r; ++i) {
-        const bool drop = at.empty() ? a->dims[size_t(i)] == 1 : at.count(i) > 0;
-        if (drop && a->dims[size_t(i)] != 1)
-          n.malformed(fmt::format("axis {} of extent {} cannot be squeezed", i, a->dims[size_t(i)]));
-        if (!drop) dims.push_back(a->dims[size_t(i)]);
-      }
+    for (int64_t i = 0, k = 0; i < r; ++i) dims.push_back(at.count(i) ? 1 : a->dims[size_t(k++)]);
+    return one(a->dtype, dims, a->items);
+  }
+
+  std::optional<Values> squeeze() {
+    const auto axes = axes_of("axes", 1);
+    if (!axes) return {};
+    const std::set<int64_t> at = distinct(*axes, a->rank());
+    Dims dims;
+    for (int64_t i = 0; i < a->rank(); ++i) {
+      const int64_t extent = a->dims[size_t(i)];
+      const bool drop = at.empty() ? extent == 1 : at.count(i) > 0;
+      if (drop && extent != 1) n.malformed(fmt::format("axis {} of extent {} cannot be squeezed", i, extent));
+      if (!drop) dims.push_back(extent);
     }
     return one(a->dtype, dims, a->items);
   }
 
   std::optional<Values> slice() {
-    if (!a || a->rank() < 1) return {};
+    if (a->rank() < 1) return {};
     Dims starts, ends, axes{0}, steps{1};
     if (n.since < 10) {
       starts = n.attr_ints("starts"), ends = n.attr_ints("ends");
     } else {
       for (size_t i = 1; i <= 4; ++i) {
         if (!n.has(i)) continue;
-        SmallRef s = n.small(i);
-        const auto v = s ? ints_of(*s) : std::nullopt;
+        const auto v = ints(i);
         if (!v) return {};
         (i == 1 ? starts : i == 2 ? ends : i == 3 ? axes : steps) = *v;
       }
@@ -408,8 +221,7 @@ struct Folder {
   }
 
   std::optional<Values> reshape() {
-    if (!a || !b) return {};
-    const auto want = ints_of(*b);
+    const auto want = ints(1);
     if (!want) return {};
     Dims dims;
     int64_t rest = -1, product = 1;
@@ -431,7 +243,7 @@ struct Folder {
   }
 
   std::optional<Values> range() {
-    if (!a || !b || !c || a->items.size() != 1 || b->items.size() != 1 || c->items.size() != 1) return {};
+    if (!b || !c || a->items.size() != 1 || b->items.size() != 1 || c->items.size() != 1) return {};
     const auto s = tir::as_int(a->items[0]), e = tir::as_int(b->items[0]), d = tir::as_int(c->items[0]);
     const auto fits = [](int64_t v) { return v < int64_t(1) << 60 && v > -(int64_t(1) << 60); };
     if (!s || !e || !d || *d == 0 || !fits(*s) || !fits(*e) || !fits(*d)) return {};
@@ -442,11 +254,44 @@ struct Folder {
     return one(a->dtype, {count}, std::move(out));
   }
 
-  std::optional<Values> expand(const Dims& dims, const Small& from) {
-    if (count_of(dims) > kMaxSmall || count_of(dims) < 0) return {};
+  std::optional<Values> expand() {
+    const auto want = b && b->rank() == 1 ? ints_of(*b) : std::nullopt;
+    Dims dims;
+    if (!want || !broadcast(a->dims, *want, &dims)) return {};
+    if (std::ranges::any_of(dims, [](int64_t d) { return d < 0; }) || count_of(dims) > kMaxSmall) return {};
     Items out;
-    for (int64_t i = 0; i < count_of(dims); ++i) out.push_back(broadcast_item(from, dims, i));
-    return one(from.dtype, dims, std::move(out));
+    for (int64_t i = 0; i < count_of(dims); ++i) out.push_back(broadcast_item(*a, dims, i));
+    return one(a->dtype, dims, std::move(out));
+  }
+
+  /// Copies of a vector, one behind the other.
+  std::optional<Values> tile() {
+    const auto r = a->rank() == 1 ? ints(1) : std::nullopt;
+    if (!r || r->size() != 1 || (*r)[0] < 0 || (*r)[0] > kMaxSmall) return {};
+    const int64_t count = (*r)[0] * int64_t(a->items.size());
+    if (count > kMaxSmall) return {};
+    Items out;
+    for (int64_t i = 0; i < (*r)[0]; ++i) out.insert(out.end(), a->items.begin(), a->items.end());
+    return one(a->dtype, {count}, std::move(out));
+  }
+
+  std::optional<Values> flatten() {
+    const int64_t axis = n.attr_int("axis", 1), count = int64_t(a->items.size());
+    if (a->rank() != 1 || axis < -1 || axis > 1) return {};
+    return one(a->dtype, axis == 1 ? Dims{count, 1} : Dims{1, count}, a->items);
+  }
+
+  std::optional<Values> identity() { return one(a->dtype, a->dims, a->items); }
+
+  std::optional<Values> cast() {
+    const DataType t = element_type(int(n.need_int("to")));
+    if (!(t.is_integer() || t.is_bool() || t == f32 || t == f64) || t.bits < 8) return {};
+    Items out;
+    for (const PrimExpr& e : a->items) {
+      out.push_back(convert(t, e));
+      if (!out.back()) return {};
+    }
+    return one(t, a->dims, std::move(out));
   }
 
   std::optional<Values> constant_of_shape() {
@@ -465,7 +310,7 @@ struct Folder {
   }
 
   std::optional<Values> where() {
-    if (!a || !b || !c || b->dtype != c->dtype) return {};
+    if (!b || !c || b->dtype != c->dtype) return {};
     Dims d1, dims;
     if (!broadcast(a->dims, b->dims, &d1) || !broadcast(d1, c->dims, &dims) || count_of(dims) > kMaxSmall)
       return {};
@@ -484,8 +329,7 @@ struct Folder {
     const int64_t since_input = op == "ReduceSum" ? 13 : 18;
     Dims axes = n.attr_ints("axes");
     if (n.opset >= since_input && n.has(1)) {
-      SmallRef s = n.small(1);
-      const auto v = s ? ints_of(*s) : std::nullopt;
+      const auto v = ints(1);
       if (!v) return {};
       axes = *v;
     }
@@ -509,8 +353,7 @@ struct Folder {
     const int64_t total = int64_t(a->items.size()), parts = n.node.output_size();
     Dims sizes = n.since < 13 ? n.attr_ints("split") : Dims();
     if (n.since >= 13 && n.has(1)) {
-      SmallRef s = n.small(1);
-      const auto v = s ? ints_of(*s) : std::nullopt;
+      const auto v = ints(1);
       if (!v) return {};
       sizes = *v;
     }
@@ -544,7 +387,7 @@ struct Folder {
     const int64_t r = a->rank();
     if (perm.empty())
       for (int64_t i = 0; i < r; ++i) perm.push_back(r - 1 - i);
-    if (r < 2 ? perm == Dims(size_t(r), 0) : perm == Dims{0, 1}) return one(a->dtype, a->dims, a->items);
+    if (r < 2 ? perm == Dims(size_t(r), 0) : perm == Dims{0, 1}) return identity();
     if (r != 2 || perm != Dims{1, 0}) return {};
     Items out;
     for (int64_t j = 0; j < a->dims[1]; ++j)
@@ -553,71 +396,53 @@ struct Folder {
   }
 };
 
+using Fold = std::optional<Values> (Folder::*)();
+struct Folded {
+  Fold fold;
+  std::set<std::string_view> operators;
+};
+
+Fold fold_of(const std::string& op) {
+  static const std::vector<Folded> folds = {
+      {&Folder::elementwise1, {"Floor", "Ceil", "Round", "Sqrt", "Not", "Abs", "Neg"}},
+      {&Folder::elementwise2,
+       {"Add", "Sub", "Mul", "Div", "Mod", "Min", "Max", "And", "Or", "Equal", "Less", "Greater",
+        "LessOrEqual", "GreaterOrEqual"}},
+      {&Folder::reduce, {"ReduceProd", "ReduceSum", "ReduceMax", "ReduceMin"}},
+      {&Folder::cast, {"Cast"}},
+      {&Folder::concat, {"Concat"}},
+      {&Folder::constant_of_shape, {"ConstantOfShape"}},
+      {&Folder::expand, {"Expand"}},
+      {&Folder::flatten, {"Flatten"}},
+      {&Folder::gather, {"Gather"}},
+      {&Folder::identity, {"Identity"}},
+      {&Folder::nonzero, {"NonZero"}},
+      {&Folder::range, {"Range"}},
+      {&Folder::reshape, {"Reshape"}},
+      {&Folder::slice, {"Slice"}},
+      {&Folder::split, {"Split"}},
+      {&Folder::squeeze, {"Squeeze"}},
+      {&Folder::tile, {"Tile"}},
+      {&Folder::transpose, {"Transpose"}},
+      {&Folder::unsqueeze, {"Unsqueeze"}},
+      {&Folder::where, {"Where"}}};
+  for (const Folded& f : folds)
+    if (f.operators.count(op)) return f.fold;
+  return nullptr;
+}
+
 }  // namespace
 
 std::optional<Values> fold_node(NodeContext& n) {
   const std::string& op = n.op_type();
   Folder f{n, op, {}, {}, {}};
   if ((op == "Shape" || op == "Size") && n.has(0)) return f.shape();
+  const Fold fold = fold_of(op);
+  if (!fold || n.inputs() == 0 || !n.has(0)) return std::nullopt;
   for (size_t i = 0; i < n.inputs(); ++i)
     if (n.has(i) && !n.small(i)) return std::nullopt;
-  if (n.inputs() == 0 || !n.has(0)) return std::nullopt;
   f.a = n.small(0), f.b = n.small(1), f.c = n.small(2);
-  static const std::set<std::string_view> binary{"Add",  "Sub",     "Mul",         "Div",
-                                                 "Mod",  "Min",     "Max",         "Equal",
-                                                 "Less", "Greater", "LessOrEqual", "GreaterOrEqual",
-                                                 "And",  "Or"};
-  static const std::set<std::string_view> unary{"Floor", "Ceil", "Round", "Sqrt", "Not", "Abs", "Neg"};
-  if (binary.count(op)) return n.inputs() == 2 ? f.elementwise2() : std::nullopt;
-  if (unary.count(op)) return f.elementwise1();
-  if (op == "Identity") return Values{Value(f.a)};
-  if (op == "Cast") {
-    const DataType t = element_type(int(n.need_int("to")));
-    if (!(t.is_integer() || t.is_bool() || t == f32 || t == f64) || t.bits < 8) return std::nullopt;
-    Items out;
-    for (const PrimExpr& e : f.a->items) {
-      out.push_back(convert(t, e));
-      if (!out.back()) return std::nullopt;
-    }
-    return f.one(t, f.a->dims, std::move(out));
-  }
-  if (op == "Gather") return f.gather();
-  if (op == "Concat") return f.concat();
-  if (op == "Unsqueeze") return f.unsqueeze(true);
-  if (op == "Squeeze") return f.unsqueeze(false);
-  if (op == "Slice") return f.slice();
-  if (op == "Reshape") return f.reshape();
-  if (op == "Flatten" && f.a->rank() == 1) {
-    const int64_t axis = n.attr_int("axis", 1), count = int64_t(f.a->items.size());
-    if (axis < -1 || axis > 1) return std::nullopt;
-    return f.one(f.a->dtype, axis == 1 ? Dims{count, 1} : Dims{1, count}, f.a->items);
-  }
-  if (op == "Range") return f.range();
-  if (op == "ConstantOfShape") return f.constant_of_shape();
-  if (op == "Where") return f.where();
-  if (op == "ReduceProd" || op == "ReduceSum" || op == "ReduceMax" || op == "ReduceMin") return f.reduce();
-  if (op == "Split") return f.split();
-  if (op == "NonZero") return f.nonzero();
-  if (op == "Transpose") return f.transpose();
-  if (op == "Expand") {
-    const auto want = f.b && f.b->rank() == 1 ? ints_of(*f.b) : std::nullopt;
-    Dims dims;
-    if (!want || !broadcast(f.a->dims, *want, &dims)) return std::nullopt;
-    for (int64_t d : dims)
-      if (d < 0) return std::nullopt;
-    return f.expand(dims, *f.a);
-  }
-  if (op == "Tile" && f.a->rank() == 1) {
-    const auto r = f.b ? ints_of(*f.b) : std::nullopt;
-    if (!r || r->size() != 1 || (*r)[0] < 0 || (*r)[0] > kMaxSmall ||
-        (*r)[0] * int64_t(f.a->items.size()) > kMaxSmall)
-      return std::nullopt;
-    Items out;
-    for (int64_t i = 0; i < (*r)[0]; ++i) out.insert(out.end(), f.a->items.begin(), f.a->items.end());
-    const int64_t count = int64_t(out.size());
-    return f.one(f.a->dtype, {count}, std::move(out));
-  }
-  return std::nullopt;
+  return (f.*fold)();
 }
 
 }  // namespace tenon::onnx

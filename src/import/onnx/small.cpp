@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "import/onnx/small.h"
 
+#include "analysis/analyzer.h"
+
 namespace tenon::onnx {
 
 std::optional<double> number_of(const PrimExpr& e) {
@@ -49,6 +51,14 @@ std::optional<std::vector<int64_t>> ints_of(const Small& s) {
     out.push_back(*v);
   }
   return out;
+}
+
+bool not_negative(const PrimExpr& e) {
+  if (const auto* i = e.as<tir::IntImm>()) return i->value >= 0;
+  if (e.is<tir::Var>()) return true;
+  Analyzer analyzer;
+  for (const tir::VarRef& v : tir::free_vars(e)) analyzer.assume_size(v);
+  return analyzer.can_prove_ge(e, 0);
 }
 
 }  // namespace tenon::onnx

@@ -2,6 +2,7 @@
 #include "import/onnx/values.h"
 
 #include "analysis/analyzer.h"
+#include "ir/structural.h"
 #include "op/attrs_sort.h"
 
 namespace tenon::onnx {
@@ -199,6 +200,20 @@ Expr along_axis(N& n, const Expr& x, const Index& axis, int64_t at, FunctionRef<
   const Index order =
       where(equal(places, at), named, where(equal(mark, 1), Index(n, n.scalar(double(at), i64)), places));
   return transposed(n, make(transposed(n, x, order)), order);
+}
+
+Expr of_sizes(NodeContext& n, const Expr& x) {
+  const auto shape = graph::known_shape(x);
+  if (!shape) return x;
+  Analyzer analyzer;
+  Array<PrimExpr> simple;
+  bool changed = false;
+  for (const PrimExpr& d : *shape) {
+    for (const tir::VarRef& v : tir::free_vars(d)) analyzer.assume_size(v, 0);
+    simple.push_back(analyzer.simplify(d));
+    changed = changed || !structural_equal(simple.back(), d);
+  }
+  return changed ? n.op("slice_to", {x, graph::shape_expr(simple)}) : x;
 }
 
 }  // namespace tenon::onnx

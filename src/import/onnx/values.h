@@ -143,4 +143,8 @@ Values trilu_at_run_time(NodeContext& n);
 Values crop_pad_at_run_time(NodeContext& n);
 Values window_at_run_time(NodeContext& n);
 
+/// Inference allows for ends that are negative or before the start; symbols of a model are sizes, which are
+/// neither. The shape is said without those cases, and nothing is cut off.
+Expr of_sizes(NodeContext& n, const Expr& x);
+
 }  // namespace tenon::onnx
