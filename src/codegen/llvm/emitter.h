@@ -87,25 +87,39 @@ class Emitter {
   V root(const PrimExpr& e);  ///< starts a new expression: nothing computed before is reused
   V expr(const PrimExpr& e);
   V compute(const PrimExpr& e);
-  template <class T>
-  V arithmetic(const T& n);
-  template <class T>
-  V comparison(const T& n);
-  V integer_binary(uint32_t node, const PrimExpr& a, const PrimExpr& b);
+  V shuffle(const tir::Shuffle& n);
+  V if_then_else(const tir::Call& n);
+  V select_rare(const tir::Call& n);
+  V memory_to_value(V v, DataType t);
+  V value_to_memory(V v, DataType t);
+  size_t mark() const { return frame_->memo_order.size(); }
+  void forget(size_t mark);
+
+  // emit_arithmetic.cpp
+  V arithmetic(const PrimExpr& e, const PrimExpr& a, const PrimExpr& b);  ///< e is a node of a and b
+  V comparison(uint32_t node, const PrimExpr& a, const PrimExpr& b);
+  V integer_binary(uint32_t node, DataType t, V a, V b);
   V float_binary(uint32_t node, DataType t, V a, V b);
   V division(uint32_t node, const PrimExpr& a, const PrimExpr& b);
   V ramp_compare(uint32_t node, const PrimExpr& a, const PrimExpr& b);
   V cast(V v, DataType from, DataType to);
   V narrow_cast(V v, DataType from, DataType to);  ///< between float32 and a float of 16 bits
-  V atomic(std::string_view name, const tir::Call& n);
+  V reduce_lanes(const std::string& op, const PrimExpr& vector);
+
+  // emit_load.cpp
   V index(const PrimExpr& e);       ///< int64, no wrap in its outer sums and products
   V step(llvm::Type* vector_type);  ///< 0, 1, 2, …
   V splat(V scalar, int64_t lanes) { return b_.CreateVectorSplat(unsigned(lanes), scalar); }
   V pointer(const tir::Buffer& b, V index);
+  V read(const tir::Buffer& b, llvm::Type* what, V from, V mask = nullptr);  ///< lanes that are off give 0
   V load(const tir::BufferLoad& n);
-  V if_then_else(const tir::Call& n);
-  V select_rare(const tir::Call& n);
-  V reduce_lanes(const std::string& op, const PrimExpr& vector);
+  V load_scalar(const tir::BufferLoad& n, const PrimExpr& at);
+  V load_vector(const tir::BufferLoad& n, const PrimExpr& at);
+  V load_strided(const tir::BufferLoad& n, const PrimExpr& base, int64_t stride, V mask);
+  V gather(const tir::BufferLoad& n, const PrimExpr& at, V mask);
+
+  // emit_call.cpp
+  V atomic(std::string_view name, const tir::Call& n);
   V integer_power(V x, V y);
   V call(const tir::Call& n);
   V float_intrinsic(std::string_view name, const tir::Call& n);
@@ -130,10 +144,6 @@ class Emitter {
   V call_llvm(const tir::Call& n);
   V call_extern(const tir::Call& n);
   V call_packed(const tir::Call& n);
-  V memory_to_value(V v, DataType t);
-  V value_to_memory(V v, DataType t);
-  size_t mark() const { return frame_->memo_order.size(); }
-  void forget(size_t mark);
 
   // emit_integer.cpp
   V saturated(V v, DataType from, DataType to);  ///< a float as an integer of at most 32 bits
