@@ -4,6 +4,8 @@
 
 #include <fmt/format.h>
 
+#include <set>
+
 #include "base/function.h"
 #include "ir/bodies.h"
 #include "pass/graph/lowering/lower_function.h"
@@ -331,6 +333,27 @@ TEST(Explain, TellsKindsAndGroups) {
   run_pass("fuse_ops", in, context);
   EXPECT_NE(text.find("sin"), text.npos);
   EXPECT_NE(text.find("computed in the kernel of"), text.npos);
+}
+
+// What a program assumes of sizes is said in one order, wherever its symbols lie in memory.
+TEST(LowerToCallTir, TextOfAssumedSizesDoesNotFollowAddresses) {
+  std::set<std::string> texts;
+  std::vector<ObjectRef> between;  // moves what is made next
+  for (int i = 0; i < 16; ++i) {
+    const IRModule m = parse_module(R"(
+@R.function
+def main(x: R.Tensor((n, 6, 16, 16), "float32"), w: R.Tensor((s, 6, t, u), "float32"), b: R.Tensor((v,), "float32")):
+    y = R.nn.conv2d(x, w)
+    z = R.nn.bias_add(y, b, axis=1)
+    return z
+)");
+    PassContext context;
+    IRModule out = run_pass("infer_types", m, context);
+    for (const char* pass : {"fuse_ops", "lower_to_call_tir"}) out = run_pass(pass, out, context);
+    texts.insert(print(out));
+    for (int k = 0; k < 7 * i; ++k) between.push_back(tir::var("between"));
+  }
+  EXPECT_EQ(texts.size(), 1u);
 }
 
 }  // namespace

@@ -201,8 +201,8 @@ class FunctionLowering {
   /// its accesses are proved by it.
   void assume_facts(tir::PrimFunc& f) const {
     Analyzer analyzer;
-    for (const auto& [symbol, v] : own_)
-      if (v.is<tir::Var>()) analyzer.assume_size(v.cast<tir::Var>());
+    for (const tir::VarRef& p : f->params)  // in this order the analyzer writes them down
+      if (!p->dtype.is_handle()) analyzer.assume_size(p);
     Array<tir::Stmt> stmts;
     for (const op::SizeFact& fact : inference_.facts) {
       if (stmts.size() == kMostFacts) break;
