@@ -34,6 +34,16 @@ struct HostileFile {
 };
 inline void PrintTo(const HostileFile& c, std::ostream* out) { *out << c.name; }
 
+/// Files of one kind, as they are written down.
+struct Cases {
+  std::vector<HostileFile> all;
+  void add(std::string name, std::string code, std::string part, std::string bytes,
+           std::function<void(const Folder&)> prepare = {}) {
+    all.push_back(
+        {std::move(name), std::move(code), std::move(part), std::move(bytes), std::move(prepare), {}});
+  }
+};
+
 inline void expect_refused(const HostileFile& c) {
   Folder folder;
   if (c.prepare) c.prepare(folder);
@@ -55,5 +65,9 @@ inline void expect_refused(const HostileFile& c) {
     EXPECT_LT(peak_kilobytes() - before, kKilobytesAllowed + long(c.bytes.size() / 1024));
   }
 }
+
+/// Each file of a list, which is a function, is a test.
+#define TENON_HOSTILE(suite, kind, list) \
+  INSTANTIATE_TEST_SUITE_P(kind, suite, testing::ValuesIn(list()), [](const auto& i) { return i.param.name; })
 
 }  // namespace tenon::test

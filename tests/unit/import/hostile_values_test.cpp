@@ -38,15 +38,6 @@ Msg texts(const std::string& name, const std::vector<int64_t>& dims, const std::
   return t;
 }
 
-struct Cases {
-  std::vector<HostileFile> all;
-  void add(std::string name, std::string code, std::string part, std::string bytes,
-           std::function<void(const Folder&)> prepare = {}) {
-    all.push_back(
-        {std::move(name), std::move(code), std::move(part), std::move(bytes), std::move(prepare), {}});
-  }
-};
-
 /// Every operator of tensors, given every container.
 std::vector<HostileFile> containers_for_tensors() {
   Cases c;
@@ -447,16 +438,12 @@ std::vector<HostileFile> external_data() {
 
 class HostileValues : public testing::TestWithParam<HostileFile> {};
 TEST_P(HostileValues, AreRefusedByName) { expect_refused(GetParam()); }
-
-#define TENON_FILES(kind, list)                                            \
-  INSTANTIATE_TEST_SUITE_P(kind, HostileValues, testing::ValuesIn(list()), \
-                           [](const auto& i) { return i.param.name; })
-TENON_FILES(Containers, containers);
-TENON_FILES(ForTensors, containers_for_tensors);
-TENON_FILES(DeclaredTypes, declared_types);
-TENON_FILES(Strings, strings);
-TENON_FILES(Sparse, sparse_tensors);
-TENON_FILES(ExternalData, external_data);
+TENON_HOSTILE(HostileValues, Containers, containers);
+TENON_HOSTILE(HostileValues, ForTensors, containers_for_tensors);
+TENON_HOSTILE(HostileValues, DeclaredTypes, declared_types);
+TENON_HOSTILE(HostileValues, Strings, strings);
+TENON_HOSTILE(HostileValues, Sparse, sparse_tensors);
+TENON_HOSTILE(HostileValues, ExternalData, external_data);
 
 }  // namespace
 }  // namespace tenon
