@@ -10,12 +10,14 @@
 namespace tenon::script {
 
 void Converter::fail(std::string code, std::string message, Span where, std::string hint) {
-  if (problems_.all().size() < DiagnosticList::limit)
+  const bool counts = !judged_ || ((code == "T0222" || code == "T0220") && where.begin == judged_->begin);
+  if (counts && problems_.all().size() < DiagnosticList::limit)
     problems_.add(std::move(code), std::move(message), std::move(where), std::move(hint));
   throw Failed();
 }
 
 void Converter::note(const DiagnosticError& e, Span where) {
+  if (judged_) return;
   for (Diagnostic d : e.diagnostics) {
     if (!d.span) {
       d.span = where;

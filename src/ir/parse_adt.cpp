@@ -155,13 +155,16 @@ Pattern Converter::pattern(const Ast* a) {
 }
 
 void Converter::graph_match(const AstStmt* s, Sequence& seq) {
-  const Expr value = leaf(s->value, seq);
-  if (!value) fail("T0221", "None has no cases", s->value);
+  Expr value;
+  bool ok = attempt(s, true, [&] {
+    value = leaf(s->value, seq);
+    if (!value) fail("T0221", "None has no cases", s->value);
+  });
   if (s->body.empty()) fail("T0241", "a match has at least one case", span(s));
   Array<MatchClause> clauses;
   std::string name;
   Type declared;
-  bool annotated = false, ok = true;
+  bool annotated = false;
   for (const AstStmt* c : s->body) {
     ok = attempt(span(c),
                  [&] {
@@ -187,10 +190,7 @@ void Converter::graph_match(const AstStmt* s, Sequence& seq) {
                  }) &&
          ok;
   }
-  if (!ok) {
-    if (!name.empty() && !lookup(name)) bind(name, make<PoisonObj>());
-    throw Failed();
-  }
+  if (!ok) throw Failed();
   Expr match = make<graph::Match>(value, clauses);
   bind(name, bind_value(name, declared, match, seq, origin(s)));
 }

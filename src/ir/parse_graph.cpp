@@ -201,7 +201,7 @@ Expr Converter::branch(const std::vector<const AstStmt*>& stmts, std::string* na
     fail("T0241", "a branch ends with the assignment of its value", last ? span(last) : where);
   for (const AstStmt* s : stmts) {
     if (s == last && s->kind == StmtKind::assign) break;
-    if (!attempt(span(s), [&] { graph_stmt(s, seq, nullptr); })) poison(s->target);
+    if (!attempt(s, true, [&] { graph_stmt(s, seq, nullptr); })) poison_declared(s);
   }
   if (last->kind != StmtKind::assign) {  // the inner if or match binds the name
     if (seq.plain.empty()) throw Failed();
@@ -213,7 +213,10 @@ Expr Converter::branch(const std::vector<const AstStmt*>& stmts, std::string* na
     return make<SeqExpr>(seq.blocks, Expr(v));
   }
   *name = last->target->text;
-  Expr result = normal(graph_expr(last->value, seq, last->annotation), seq, last->value);
+  Expr result;
+  if (!attempt(last, true,
+               [&] { result = normal(graph_expr(last->value, seq, last->annotation), seq, last->value); }))
+    throw Failed();
   if (!result) fail("T0221", "None cannot be bound to a name", last->value);
   if (last->annotation) {
     *declared = type(last->annotation);
@@ -224,24 +227,23 @@ Expr Converter::branch(const std::vector<const AstStmt*>& stmts, std::string* na
 }
 
 void Converter::graph_if(const AstStmt* s, Sequence& seq) {
-  const Expr condition = leaf(s->value, seq);
-  if (!condition) fail("T0221", "None is no condition", s->value);
+  Expr condition;
+  bool ok = attempt(s, true, [&] {
+    condition = leaf(s->value, seq);
+    if (!condition) fail("T0221", "None is no condition", s->value);
+  });
   if (s->orelse.empty())
     fail("T0241", "an if of a graph function has an else", span(s), "both branches assign the same name");
   std::string first, second;
   Type declared, other;
   bool annotated = false;
   Expr t, f;
-  bool ok = attempt(span(s), [&] { t = branch(s->body, &first, &declared, &annotated, span(s)); });
+  ok = attempt(span(s), [&] { t = branch(s->body, &first, &declared, &annotated, span(s)); }) && ok;
   ok =
       attempt(span(s),
               [&] { f = branch(s->orelse, &second, annotated ? &other : &declared, &annotated, span(s)); }) &&
       ok;
-  if (!ok) {
-    for (const std::string& n : {first, second})
-      if (!n.empty() && !lookup(n)) bind(n, make<PoisonObj>());
-    throw Failed();
-  }
+  if (!ok) throw Failed();
   if (first != second)
     fail("T0241", fmt::format("the branches assign different names, `{}` and `{}`", first, second), span(s),
          "both branches assign the same name");
@@ -285,11 +287,13 @@ Expr as_tuple_of_one(const Expr& body) {
 void Converter::graph_loop(const AstStmt* s, Sequence& seq) {
   Array<Expr> init;
   const Ast* head = s->decorators[0];
-  for (size_t i = 1; i < head->items.size(); ++i) init.push_back(leaf(head->items[i], seq));
-  if (init.size() != s->params.size())
-    fail("T0241",
-         fmt::format("the loop has {} variables and {} initial values", s->params.size(), init.size()),
-         span(s));
+  const bool starts = attempt(s, true, [&] {
+    for (size_t i = 1; i < head->items.size(); ++i) init.push_back(leaf(head->items[i], seq));
+    if (init.size() != s->params.size())
+      fail("T0241",
+           fmt::format("the loop has {} variables and {} initial values", s->params.size(), init.size()),
+           span(s));
+  });
   Array<graph::VarRef> vars;
   Expr condition, body;
   {
@@ -327,7 +331,7 @@ void Converter::graph_loop(const AstStmt* s, Sequence& seq) {
     body = graph_body(rest, steps, true, span(s));
   }
   if (s->params.size() == 1) body = as_tuple_of_one(body);
-  if (vars.size() != s->params.size()) throw Failed();
+  if (!starts || vars.size() != s->params.size()) throw Failed();
   Type declared;
   if (s->annotation) declared = type(s->annotation);
   Expr value = make<graph::While>(vars, init, condition, body);
@@ -348,7 +352,7 @@ void Converter::graph_region(const AstStmt* s, Sequence& seq) {
   for (const AstStmt* x : s->body) {
     const bool is_output =
         x->kind == StmtKind::expr && (is_call(x->value, "R.output") || is_call(x->value, "R.outputs"));
-    if (!attempt(span(x), [&] {
+    if (!attempt(x, true, [&] {
           if (!is_output) return graph_stmt(x, inner, nullptr);
           for (size_t i = 1; i < x->value->items.size(); ++i) {
             const Ast* n = x->value->items[i];
@@ -357,7 +361,7 @@ void Converter::graph_region(const AstStmt* s, Sequence& seq) {
             outputs.push_back(o.cast<graph::Var>());
           }
         }))
-      poison(x->target);
+      poison_declared(x);
   }
   seq.blocks.push_back(make<BindingBlockNode>(inner.plain, dataflow, outputs));
 }
@@ -466,7 +470,7 @@ Expr Converter::graph_body(const std::vector<const AstStmt*>& stmts, Sequence& s
       i += n - 1;
       continue;
     }
-    if (!attempt(span(s), [&] { graph_stmt(s, seq, &result); })) poison(s->target);
+    if (!attempt(s, true, [&] { graph_stmt(s, seq, &result); })) poison_declared(s);
   }
   seq.close();
   if (needs_return && !returned)

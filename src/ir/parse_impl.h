@@ -90,13 +90,26 @@ class Converter {
       return false;
     }
   }
+  /// The same of a statement: what its own expressions name beyond the first mistake is judged, too.
+  template <class F>
+  bool attempt(const AstStmt* s, bool graph, F f) {
+    if (attempt(span(s), std::move(f))) return true;
+    other_unknown(s, graph);
+    return false;
+  }
   void note(const DiagnosticError& e, Span where);
   void bind(const std::string& name, ObjectRef what);
   const ObjectRef* lookup(const std::string& name) const;
   ObjectRef name_of(const Ast* a);  ///< a Name bound to something; mistake T0220 otherwise
   std::string suggestion(const std::string& name) const;
-  void poison(const Ast* target);        ///< names of a failed statement are not reported again
-  std::string path(const Ast* a) const;  ///< "T.axis.spatial", prefixes in their short form; "" if no path
+  void poison(const Ast* target);  ///< names of a failed statement are not reported again
+  // parse_unknown.cpp
+  struct Unknown;
+  void other_unknown(const AstStmt* s, bool graph);  ///< all that it names and that nothing defines
+  bool is_said(std::string_view code, const Ast* a) const;
+  void judge_head(const Ast* call, bool graph);
+  void poison_declared(const AstStmt* s);  ///< all names that a failed statement would have defined
+  std::string path(const Ast* a) const;    ///< "T.axis.spatial", prefixes in their short form; "" if no path
   bool is_call(const Ast* a, std::string_view what) const {
     return a && a->kind == ExprKind::call && path(a->items[0]) == what;
   }
@@ -345,6 +358,7 @@ class Converter {
   std::unordered_map<const Object*, std::string> captured_functions_;  ///< their names in the module
   std::vector<std::pair<std::string, ObjectRef>> captured_order_;
   std::deque<Ast> made_;                      ///< expressions that stand for what the text says otherwise
+  const Ast* judged_ = nullptr;               ///< the head of a call of which only that it is unknown is said
   std::vector<std::unique_ptr<Tree>> trees_;  ///< of macros and of what captured functions gave
   int macro_depth_ = 0;
 };

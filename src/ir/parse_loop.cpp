@@ -103,7 +103,13 @@ Stmt Converter::for_stmt(const AstStmt* s, const Ast* target, const Ast* iterabl
   if (!iterable || iterable->kind != ExprKind::call)
     fail("T0236", "a loop runs over range(…), T.grid(…), T.serial(…), T.parallel(…), …",
          iterable ? span(iterable) : span(s));
-  const std::vector<Loop> loops = loops_of(iterable);
+  std::vector<Loop> loops;
+  if (!attempt(s, false, [&] { loops = loops_of(iterable); })) {
+    Scope scope(*this);
+    poison_declared(s);
+    block_body(s->body, nullptr);
+    throw Failed();
+  }
   std::vector<const Ast*> names = items_of(target);
   const bool one_for_all = names.size() == 1 && loops.size() > 1 && target->kind == ExprKind::name;
   if (one_for_all) names = numbered_names(target, loops.size());

@@ -2,6 +2,7 @@
 // Tensor programs as functions: the signature, buffers and their attributes, the root block.
 #include <fmt/format.h>
 
+#include "ir/memory_plan.h"
 #include "ir/parse_impl.h"
 
 namespace tenon::script {
@@ -18,6 +19,8 @@ void Converter::buffer_fields(BufferNode* b, const Ast* shape, const Ast* dtype,
   }
   b->dtype = dtype ? dtype_of(dtype) : f32;
   if (b->dtype.is_void()) fail("T0224", "a buffer has a data type", at);
+  if (graph::beyond_memory(b->shape, b->dtype))  // its name is known all the same
+    problems_.add("T0401", fmt::format("buffer `{}` takes more than 2^62 bytes", b->name), span(at));
 }
 
 /// `call(first…, shape, dtype, data, strides, elem_offset, scope, align, offset_factor, buffer_type,

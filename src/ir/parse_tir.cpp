@@ -25,11 +25,7 @@ bool converts(DataType from, DataType to) {
 void Converter::statements(const std::vector<const AstStmt*>& stmts, BlockParts* parts,
                            std::vector<Item>& out) {
   for (const AstStmt* s : stmts) {
-    if (!attempt(span(s), [&] { statement(s, parts, out); })) {
-      poison(s->target);
-      if (s->kind == StmtKind::with)
-        for (const Ast* t : s->targets) poison(t);
-    }
+    if (!attempt(s, false, [&] { statement(s, parts, out); })) poison_declared(s);
     if (s->kind == StmtKind::failed && !s->name.empty() && !lookup(s->name)) bind(s->name, make<PoisonObj>());
   }
 }
@@ -335,13 +331,16 @@ void Converter::statement(const AstStmt* s, BlockParts* parts, std::vector<Item>
       out.push_back({for_stmt(s, s->target, s->value), {}});
       return;
     case StmtKind::while_: {
-      const PrimExpr c = truth(s->value);
-      out.push_back({make<While>(c, nested_body(s->body)), {}});
+      PrimExpr c;
+      const bool ok = attempt(s, false, [&] { c = truth(s->value); });
+      Stmt body = nested_body(s->body);
+      if (!ok) throw Failed();
+      out.push_back({make<While>(c, body), {}});
       return;
     }
     case StmtKind::if_: {
       PrimExpr c;
-      const bool ok = attempt(span(s->value), [&] { c = truth(s->value); });
+      const bool ok = attempt(s, false, [&] { c = truth(s->value); });
       Stmt then_case = nested_body(s->body);
       Stmt else_case = s->orelse.empty() ? Stmt() : nested_body(s->orelse);
       if (!ok) throw Failed();

@@ -4,6 +4,7 @@
 // proportion to the text.
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <cmath>
 #include <ctime>
 #include <functional>
@@ -61,6 +62,49 @@ TEST(BadInput, ManyMistakesOfOneTextAreReported) {
              "    A[0] = A[1] + T.Broadcast(T.float32(1), 4) + T.Broadcast(T.float32(1), 8)\n");  // 16
   EXPECT_EQ(found, (std::vector<std::string>{"T0220:3", "T0233:5", "T0230:6", "T0224:7", "T0220:8", "T0222:9",
                                              "T0222:11", "T0223:13", "T0224:14", "T0224:15", "T0230:16"}));
+}
+
+// A statement ends at its first mistake, and a loop or branch at that of its head; what else they name that
+// nothing defines is said, too, each name once a statement.
+TEST(BadInput, AllUnknownNamesOfAStatementAreReported) {
+  auto columns = [](const std::string& text) {  // "code:line:column"
+    std::vector<std::string> out;
+    for (const Diagnostic& d : mistakes_of(text)) out.push_back(d.code + d.location.substr(6));
+    std::sort(out.begin(), out.end());
+    return out;
+  };
+  EXPECT_EQ(columns(kHead + "    A[j] = A[i] + k * T.nosuch(A[i]) + T.exp(m)\n"
+                            "    for v in range(p):\n"
+                            "        A[v] = A[v + q]\n"
+                            "    while r:\n"
+                            "        A[0] = s\n"
+                            "    with T.block(\"b\"):\n"
+                            "        w = T.axis.spatial(u, t)\n"
+                            "        A[w] = 1.0\n"),
+            (std::vector<std::string>{"T0220:3:14", "T0220:3:19", "T0220:3:46", "T0220:3:7", "T0220:4:20",
+                                      "T0220:5:22", "T0220:6:11", "T0220:7:16", "T0220:9:28", "T0220:9:31",
+                                      "T0222:3:23"}));
+  EXPECT_EQ(columns("@R.function\n"
+                    "def main(x: R.Tensor((4, 4), \"float32\")):\n"
+                    "    y = R.add(u, R.multiply(v, R.nosuch(v)))\n"
+                    "    if R.any(c, d):\n"
+                    "        z = e\n"
+                    "    else:\n"
+                    "        z = f\n"
+                    "    s = R.match_cast(g, R.Tensor((n, 4), \"float32\"))\n"
+                    "    t = R.full(R.shape([n]), R.const(1, \"float32\"))\n"
+                    "    return R.concat((y, z, h))\n"),
+            (std::vector<std::string>{"T0220:10:28", "T0220:3:15", "T0220:3:29", "T0220:4:14", "T0220:4:17",
+                                      "T0220:5:13", "T0220:7:13", "T0220:8:22", "T0222:3:32"}));
+}
+
+TEST(BadInput, BuffersBeyondMemoryHaveTheirPlace) {
+  EXPECT_EQ(places("@T.prim_func\n"
+                   "def f(A: T.Buffer((4294967296, 4294967296), \"int8\"),\n"
+                   "      B: T.Buffer((8,), \"int8\")):\n"
+                   "    C = T.alloc_buffer((4294967296, 4294967296), \"int32\")\n"
+                   "    B[0] = A[0, 0]\n"),
+            (std::vector<std::string>{"T0401:2", "T0401:4"}));
 }
 
 TEST(BadInput, OneMistakeDoesNotHideThoseOfOtherFunctions) {
