@@ -11,6 +11,7 @@
 
 #include "codegen/calls.h"
 #include "ir/attr_keys.h"
+#include "ir/function_symbols.h"
 #include "ir/imported_code.h"
 #include "ir/intrinsic_table.h"
 #include "ir/structural.h"
@@ -254,7 +255,7 @@ std::vector<Kernel> collect_kernels(const IRModule& module) {
   std::vector<Kernel> kernels;
   std::unordered_map<uint64_t, std::vector<size_t>> by_hash;
   std::vector<PrimFunc> bodies;
-  std::set<std::string> symbols;
+  std::unordered_map<std::string, std::string> symbols;  // and the function
   DiagnosticList problems;
   for (auto [name, object] : module.functions()) {
     PrimFunc f = object.cast<PrimFuncNode>();
@@ -263,8 +264,8 @@ std::vector<Kernel> collect_kernels(const IRModule& module) {
     else if (!is_kernel(f))
       continue;
     const std::string symbol = f->attrs.at("global_symbol").as<std::string>();
-    if (!symbols.insert(symbol).second)
-      problems.add("T1033", fmt::format("two kernels have the symbol `{}`", symbol));
+    if (const auto [first, fresh] = symbols.emplace(symbol, name); !fresh)
+      problems.add(two_of_symbol(symbol, first->second, name, f));
     const PrimFunc body = anonymous(f);
     std::vector<size_t>& same = by_hash[structural_hash(body)];
     auto twin =

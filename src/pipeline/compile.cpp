@@ -17,6 +17,7 @@
 #include "codegen/debug_source.h"
 #include "codegen/vm/vm_codegen.h"
 #include "ir/attr_keys.h"
+#include "ir/function_symbols.h"
 #include "ir/parallel.h"
 #include "ir/tir.h"
 #include "ir/verify.h"
@@ -85,6 +86,9 @@ IRModule prepare_module(IRModule module, const CompileOptions& o, PassContext& c
     bounds.set(name, most);
   if (!bounds.empty()) context.options.set("plan_memory.bounds", bounds);
   verify_or_throw(module);
+  DiagnosticList problems;
+  check_graph_symbols(module, problems);
+  problems.throw_if_any();
   check_targets_of_programs(module, context.target.cast<TargetNode>());
   return module;
 }

@@ -85,7 +85,8 @@ IRModule runnable(IRModule module, const std::string& program) {
     symbolic.push_back(it->second);
   }
   graph::BlockBuilder b = op::make_builder();
-  graph::Expr out = b.emit(graph::call_tir(graph::global(program), args, outputs, symbolic), "out");
+  const graph::Expr call = graph::call_tir(graph::global(program), args, outputs, symbolic);
+  graph::Expr out = b.emit(with_origin(call, f->body->origin), "out");
   module.set("main", make<graph::Function>(params, b.finish(out), graph::Type(), AttrMap()));
   return module;
 }

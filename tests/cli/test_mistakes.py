@@ -51,6 +51,39 @@ def main(x: R.Tensor(("n",), "float32")):
         for arguments in (["--dim", "n=2"], ["-i", "x=[1, 2]"]):
             self.refused(3, "run", "-", *arguments, stdin=text, words=["T1101", "more than 64 bits", "--> <stdin>:5:"])
 
+        text = text[:1] + '''@T.prim_func
+def main(a: T.handle, B: T.Buffer((8,), "float32")):
+    n = T.int64()
+    A = T.match_buffer(a, (n, 8), "float32")
+    for i in range(8):
+        B[i] = A[0, i]
+'''
+        self.refused(3, "compile", "-", "--dim", f"n={2**62}", "-o", os.devnull, stdin=text, words=["T1101", "2^62", "--> <stdin>:6:"])
+
+    def test_symbols_that_several_functions_have(self):
+        program = '''
+    @T.prim_func
+    def {0}(A: T.Buffer((8,), "float32"), B: T.Buffer((8,), "float32")):
+        T.func_attr({{"global_symbol": "same"}})
+        for i in range(8):
+            B[i] = A[i] + T.float32({1})
+'''
+        graph = '''
+    @R.function
+    def {0}(x: R.Tensor((8,), "float32")):
+        R.func_attr({{"global_symbol": "same"}})
+        return R.add(x, x)
+'''
+        calls = "\n    @R.function\n    def main(x: R.Tensor((8,), \"float32\")):\n"
+        for name in "fgh":
+            calls += f"        x_{name} = R.call_tir(cls.{name}, (x,), out_sinfo=R.Tensor((8,), \"float32\"))\n"
+        calls += "        return (x_f, x_g, x_h)\n"
+        head = "@I.ir_module\nclass Module:"
+        functions = lambda text: "".join(text.format(name, k) for k, name in enumerate("fgh"))
+        for text, lines in ((head + functions(program) + calls, [12, 18]), (head + functions(graph), [9, 14])):
+            done = self.refused(3, "compile", "-", "-o", os.devnull, stdin=text, words=["T1033", "`f` and `g`"])
+            self.assertEqual([int(n) for n in re.findall(r"--> <stdin>:(\d+):", done.stderr)], lines, done.stderr)
+
     def test_element_types_that_are_not_known(self):
         text = "@R.function\ndef main(x: R.Tensor((2, 3)), y: R.Tensor((3, 2))):\n    return R.matmul(x, y)\n"
         self.refused(3, "compile", "-", "-o", os.devnull, stdin=text, words=["T0811", "the element type of an argument is not known", "match_cast", ":3:", "declared"])

@@ -6,9 +6,7 @@
 //
 // A private function whose name is wanted gets another one; every use follows. Two functions of one symbol
 // are refused (T1033). Keeps: values; "main" keeps its name. Needs nothing.
-#include <fmt/format.h>
-
-#include "base/diagnostic.h"
+#include "ir/function_symbols.h"
 #include "ir/pass.h"
 #include "ir/tir.h"
 #include "ir/walk.h"
@@ -20,6 +18,7 @@ static IRModule normalize_global_var(IRModule module, PassContext&) {
   using namespace graph;
   std::map<std::string, std::string> symbols;  // symbol → function
   std::map<std::string, std::string> renamed;
+  DiagnosticList problems;
   for (auto [name, object] : module.functions()) {
     const auto* f = object.as<graph::Function>();
     const auto* p = object.as<tir::PrimFuncNode>();
@@ -28,10 +27,10 @@ static IRModule normalize_global_var(IRModule module, PassContext&) {
     const std::string wanted = symbol ? symbol->as<std::string>() : std::string();
     if (wanted.empty()) continue;
     auto [it, fresh] = symbols.emplace(wanted, name);
-    if (!fresh)
-      fail("T1033", fmt::format("`{}` and `{}` have the same symbol `{}`", it->second, name, wanted));
+    if (!fresh) problems.add(two_of_symbol(wanted, it->second, name, object));
     if (wanted != name && name != "main") renamed[name] = wanted;
   }
+  problems.throw_if_any();
   if (renamed.empty()) return module;
   // Who stands where another wants to be makes room.
   std::set<std::string> taken;
