@@ -9,6 +9,7 @@
 #include "capi/request_model.h"
 #include "import/onnx/load.h"
 #include "ir/text.h"
+#include "ir/verify.h"
 #include "ir/walk.h"
 #include "pipeline/program_entry.h"
 #include "tools/lint.h"
@@ -155,15 +156,25 @@ AttrMap inspect(const InspectRequest& r) {
   return {{"json", strategies_json(module, target_of(r), context_of(options))}};
 }
 
-/// The module to lint, or nothing behind the errors that keep it from being read.
-IRModule read_for_lint(const LintRequest& r, json& problems) {
+IRModule read_for_lint(const LintRequest& r) {
+  LoadModelOptions options;
+  options.dims = r.dims;
+  const IRModule module = r.module          ? IRModule(r.module.cast<IRModuleNode>())
+                          : r.bytes.empty() ? load_model(r.model, options)
+                                            : load_model_bytes(r.bytes, r.model, {}, options);
+  verify_or_throw(module);
+  return with_entry(module);
+}
+
+AttrMap lint_function(const LintRequest& r) {
+  json problems = json::array();
   try {
-    LoadModelOptions options;
-    options.dims = r.dims;
-    const IRModule module = r.module          ? IRModule(r.module.cast<IRModuleNode>())
-                            : r.bytes.empty() ? load_model(r.model, options)
-                                              : load_model_bytes(r.bytes, r.model, {}, options);
-    return with_entry(module);
+    for (const LintRemark& m : lint(read_for_lint(r)))
+      problems.push_back({{"kind", to_string(m.kind)},
+                          {"rule", m.rule},
+                          {"message", m.message},
+                          {"place", m.place},
+                          {"hint", m.hint}});
   } catch (const DiagnosticError& e) {
     for (const Diagnostic& d : e.diagnostics)
       problems.push_back({{"kind", "error"},
@@ -171,19 +182,7 @@ IRModule read_for_lint(const LintRequest& r, json& problems) {
                           {"message", d.message},
                           {"place", d.location},
                           {"hint", d.hint}});
-    return {};
   }
-}
-
-AttrMap lint_function(const LintRequest& r) {
-  json problems = json::array();
-  if (const IRModule module = read_for_lint(r, problems))
-    for (const LintRemark& m : lint(module))
-      problems.push_back({{"kind", to_string(m.kind)},
-                          {"rule", m.rule},
-                          {"message", m.message},
-                          {"place", m.place},
-                          {"hint", m.hint}});
   return reply_json({{"problems", std::move(problems)}});
 }
 

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// What the verifier says about loops and what they feed: parallel loops of which every iteration stores to
-// the same element, block iterators that leave their domain, and accesses outside of their buffer. Only what
-// is certain is reported.
+// What the verifier says about loops and what they feed: races of parallel loops, block iterators that leave
+// their domain, and accesses outside of their buffer. Only what is certain is reported.
 #include <fmt/format.h>
 
 #include <unordered_set>
@@ -15,93 +14,6 @@ namespace tenon {
 namespace {
 
 using namespace tir;
-
-/// A jump at or below s ends what is around it: not one that a loop inside takes. `next`: one to the next
-/// iteration of the loop around counts.
-bool jumps_out(const Stmt& s, bool next, bool in_loop = false) {
-  if (!s) return false;
-  const Jump jump = jump_of(s);
-  if (jump == Jump::end_of_program) return true;
-  if (jump != Jump::none) return !in_loop && (next || jump == Jump::end_of_loop);
-  const bool inside = in_loop || s.is<For>() || s.is<tir::While>();
-  bool found = false;
-  for (const ObjectRef& c : children(s))
-    found = found || (c.is<StmtNode>() && jumps_out(c.cast<StmtNode>(), next, inside));
-  return found;
-}
-
-/// The body of one parallel loop: which values differ between its iterations.
-class Races {
- public:
-  Races(const For& loop, std::unordered_set<const Var*> own) : differs_(std::move(own)) {
-    differs_.insert(loop.loop_var.get());
-  }
-  const BufferStore* found = nullptr;
-
-  void stmt(const Stmt& s) {
-    if (!s || found) return;
-    if (const auto* n = s.as<For>()) {
-      if (differ(n->min) || differ(n->extent)) return;  // some iterations may not come here
-      stmt(n->body);
-    } else if (const auto* n = s.as<IfThenElse>()) {
-      if (differ(n->condition)) return;
-      stmt(n->then_case);
-      stmt(n->else_case);
-    } else if (const auto* n = s.as<tir::While>()) {
-      if (!differ(n->condition)) stmt(n->body);
-    } else if (const auto* n = s.as<LetStmt>()) {
-      if (differ(n->value)) differs_.insert(n->var.get());
-      stmt(n->body);
-    } else if (const auto* n = s.as<BlockRealize>()) {
-      if (n->predicate && differ(n->predicate)) return;
-      for (size_t i = 0; i < n->iter_values.size() && i < n->block->iter_vars.size(); ++i)
-        if (n->iter_values[i] && differ(n->iter_values[i]))
-          differs_.insert(n->block->iter_vars[i]->var.get());
-      stmt(n->block);
-    } else if (const auto* n = s.as<Block>()) {
-      for (const Buffer& b : n->alloc_buffers) differs_.insert(b->data.get());
-      for (const MatchBufferRegion& m : n->match_buffers) {
-        bool own = differs_.count(m->source->buffer->data.get()) > 0;
-        for (const Range& r : m->source->region) own = own || differ(r->min);
-        if (own) differs_.insert(m->buffer->data.get());
-      }
-      stmt(n->body);
-    } else if (const auto* n = s.as<Allocate>()) {
-      differs_.insert(n->buffer->data.get());
-      stmt(n->body);
-    } else if (const auto* n = s.as<BufferRealize>()) {
-      differs_.insert(n->buffer->data.get());
-      stmt(n->body);
-    } else if (const auto* n = s.as<BufferStore>()) {
-      bool own = differs_.count(n->buffer->data.get()) > 0 || (n->predicate && differ(n->predicate)) ||
-                 (n->buffer->elem_offset && differ(n->buffer->elem_offset));
-      for (const PrimExpr& i : n->indices) own = own || !i || differ(i);
-      if (!own) found = n;
-    } else if (const auto* n = s.as<SeqStmt>()) {
-      for (const Stmt& c : n->seq) {
-        stmt(c);
-        if (jumps_out(c, /*next=*/true)) return;  // some iterations may not come to what follows
-      }
-    } else {
-      for (const ObjectRef& c : children(s))
-        if (c.is<StmtNode>()) stmt(c.cast<StmtNode>());
-    }
-  }
-
- private:
-  /// What memory holds may differ, too.
-  bool differ(const PrimExpr& e) const {
-    bool found_one = false;
-    if (e)
-      pre_order(e, [&](const ObjectRef& n) {
-        found_one = found_one || n.is<BufferLoad>() || n.is<ProducerLoad>() || n.is<tir::Call>() ||
-                    (n.is<Var>() && differs_.count(n.as<Var>()));
-        return !found_one;
-      });
-    return found_one;
-  }
-  std::unordered_set<const Var*> differs_;
-};
 
 struct Interval {
   int64_t min = 0, max = 0;
@@ -159,7 +71,7 @@ class Loops {
     if (const auto* n = s.as<For>()) {
       const auto min = n->min ? as_int(n->min) : std::nullopt,
                  extent = n->extent ? as_int(n->extent) : std::nullopt;
-      if (n->kind == ForKind::parallel && n->extent && may_repeat(n->extent)) race(*n);
+      if (n->kind == ForKind::parallel && n->extent && may_repeat(n->extent)) race(*n, always);
       const bool known = min && extent && *extent > 0 && *extent < large && *min > -large && *min < large;
       if (known) vars_[n->loop_var.get()] = {*min, *min + *extent - 1};
       // A loop that may be left need not come to its last iterations.
@@ -217,18 +129,17 @@ class Loops {
     });
     return found;
   }
-  void race(const For& n) {
-    Races r(n, of_blocks_);
-    r.stmt(n.body);
-    if (r.found)
-      problems_.add(
-          Diagnostic{"T0335",
-                     fmt::format("every iteration of the parallel loop `{}` stores to the same element of "
-                                 "buffer `{}`",
-                                 n.loop_var->name, r.found->buffer->name),
-                     where(&n),
-                     "make the loop serial, or give each iteration an element of its own",
-                     {}});
+  /// `always`: the loops around come to it with the first of their values.
+  void race(const For& n, bool always) {
+    std::unordered_map<const Var*, int64_t> around;
+    if (always)
+      for (const auto& [v, values] : vars_) around.emplace(v, values.min);
+    if (std::string race = certain_race(n, of_blocks_, around); !race.empty())
+      problems_.add(Diagnostic{"T0335",
+                               std::move(race),
+                               where(&n),
+                               "make the loop serial, or give each iteration an element of its own",
+                               {}});
   }
   void iterators(const BlockRealize& n) {
     for (size_t i = 0; i < n.iter_values.size() && i < n.block->iter_vars.size(); ++i) {
@@ -265,16 +176,8 @@ class Loops {
     if (const auto* n = s.as<BufferStore>(); n && !n->predicate) access(n->buffer, n->indices, s.get());
     for (const ObjectRef& c : children(s))
       if (c.is<PrimExprNode>())
-        pre_order(c, [&](const ObjectRef& e) {
-          const auto* load = e.as<BufferLoad>();
-          if (load && !load->predicate) access(load->buffer, load->indices, s.get());
-          // One operand of these may be there because the other says that it is not needed; an address may be
-          // that of the end.
-          const auto* call = e.as<tir::Call>();
-          const bool partly = call && (call->op == "tir.if_then_else" || call->op == "tir.address_of" ||
-                                       call->op == "tir.access_ptr");
-          return !partly && !e.is<Select>() && !e.is<And>() && !e.is<Or>() && !e.is<Reduce>();
-        });
+        for_each_load(PrimExpr(c.cast<PrimExprNode>()),
+                      [&](const BufferLoad& load) { access(load.buffer, load.indices, s.get()); });
   }
   void access(const Buffer& b, const Array<PrimExpr>& indices, const StmtNode* at) {
     for (size_t i = 0; b && i < indices.size() && i < b->shape.size(); ++i) {

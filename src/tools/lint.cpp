@@ -9,6 +9,7 @@
 #include <unordered_map>
 #include <unordered_set>
 
+#include "analysis/proof_report.h"
 #include "ir/bodies.h"
 #include "ir/origin.h"
 #include "ir/pass.h"
@@ -209,6 +210,7 @@ constexpr CallRule kCallRules[] = {
     {{"integer_division", "many divisions by integers that are no constants", LintKind::slow},
      integer_division},
 };
+constexpr LintRule kLoopInOrder{"loop_in_order", "loops of given programs that run in order", LintKind::slow};
 constexpr LintRule kSymbolicSizes{"symbolic_sizes", "inputs of unknown size", LintKind::slow};
 
 void symbolic_sizes(const Function& f, std::vector<LintRemark>& out) {
@@ -223,6 +225,20 @@ void symbolic_sizes(const Function& f, std::vector<LintRemark>& out) {
                  "shows the names)"});
 }
 
+/// Parallel and vectorised loops of programs in text whose iterations are not proved to be independent.
+void loops_in_order(const IRModule& module, std::vector<LintRemark>& out) {
+  PassContext context;
+  context.report = [&](std::string_view, const Any& found) {
+    const auto report = found.as<Ref<ProofReport>>();
+    for (const OpenProof& o : report->open)
+      if (o.end == ProofEnd::serial)
+        out.push_back({kLoopInOrder.kind, std::string(kLoopInOrder.name),
+                       fmt::format("{}: {}", report->function, o.what), o.where,
+                       "give each iteration elements of its own, at an index that tells iterations apart"});
+  };
+  run_pass("prove_programs", run_pass("lower_jumps", module, context), context);
+}
+
 }  // namespace
 
 std::string_view to_string(LintKind kind) { return kind == LintKind::slow ? "slow" : "numeric"; }
@@ -230,6 +246,7 @@ std::string_view to_string(LintKind kind) { return kind == LintKind::slow ? "slo
 std::vector<LintRule> lint_rules() {
   std::vector<LintRule> out(std::begin(kCallRules), std::end(kCallRules));
   out.push_back(kSymbolicSizes);
+  out.push_back(kLoopInOrder);
   return out;
 }
 
@@ -239,6 +256,7 @@ std::vector<LintRemark> lint(const IRModule& module) {
   const IRModule seen =
       run_pass("fake_quantization_to_integer", run_pass("infer_types", module, context), context);
   std::vector<LintRemark> out;
+  loops_in_order(module, out);
   for (const auto& [name, f] : graph_functions(seen)) {
     if (is_entry(name, *f)) symbolic_sizes(*f, out);
     const Facts facts(name, *f);

@@ -28,7 +28,8 @@ struct LintRule {
 };
 std::vector<LintRule> lint_rules();
 
-/// The remarks about a module, in the order of its functions and bindings.
+/// The remarks about a module, those about loops of its programs first, then in the order of its functions
+/// and bindings. DiagnosticError: what keeps a program from compiling.
 std::vector<LintRemark> lint(const IRModule& module);
 
 }  // namespace tenon

@@ -97,8 +97,12 @@ std::span<const ErrorCode> program_codes() {
        "arena.",
        "Remove the plan and let the pass `plan_memory` make it."},
       {"T0335", "a parallel loop has a race",
-       "Every iteration stores to the same element, so that the result depends on the order of the threads.",
-       "Make the loop serial, or index the store with its variable."},
+       "Two iterations store to one element, or one reads what another stores to, so that the result depends "
+       "on the "
+       "order of the threads. Only what is certain is an error: a loop that is not proved to be free of "
+       "races runs in "
+       "order, which `tenon lint` and `tenon inspect --proofs` tell.",
+       "Make the loop serial, or give each iteration elements of its own."},
       {"T0336", "an iterator of a block leaves its domain",
        "The value bound to the iterator takes values outside the declared domain.",
        "Correct the domain or the binding, or guard the block with T.where."},

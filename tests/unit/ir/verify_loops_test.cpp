@@ -3,6 +3,8 @@
 #include <fmt/format.h>
 #include <gtest/gtest.h>
 
+#include <random>
+
 #include "ir/intrinsic_table.h"
 #include "ir/parallel.h"
 #include "ir/text.h"
@@ -78,6 +80,89 @@ TEST(VerifyLoops, RacesOfParallelLoops) {
       "");
   EXPECT_EQ(body("    for i in T.parallel(1):\n        A[0] = T.float32(0)\n"), "");
   EXPECT_EQ(body("    for i in T.parallel(T.min(n, 1)):\n        A[0] = T.float32(0)\n"), "");
+}
+
+// Two iterations that touch one element are named; conditions and sizes with values are followed, what memory
+// or a symbol decides is left alone.
+TEST(VerifyLoops, RacesOfTwoIterations) {
+  auto message = [](const std::string& text) {
+    DiagnosticList problems;
+    verify(
+        parse_module("@T.prim_func\ndef f(A: T.Buffer((8,), \"float32\"), B: T.Buffer((8, 8), \"float32\"), "
+                     "n: T.int64):\n" +
+                     text),
+        problems);
+    return problems.empty() ? std::string() : problems.all()[0].message;
+  };
+  const std::string loop = "    for i in T.parallel(8):\n        ";
+  EXPECT_EQ(message(loop + "A[i // 2] = T.float32(1)\n"),
+            "iterations 0 and 1 of the parallel loop `i` both store to A[0]");
+  EXPECT_EQ(message("    for i in T.parallel(7):\n        A[i + 1] = A[i]\n"),
+            "iteration 1 of the parallel loop `i` reads A[1], which iteration 0 stores to");
+  EXPECT_EQ(message(loop + "B[n, i % 4] = A[i]\n"),
+            "iterations 0 and 4 of the parallel loop `i` both store to B[n, 0]");
+  EXPECT_EQ(message(loop + "if i >= 6:\n            A[3] = B[i, i]\n"),
+            "iterations 6 and 7 of the parallel loop `i` both store to A[3]");
+  // Memory around the loop may be planned inside of it only when each iteration fills it.
+  EXPECT_EQ(
+      message("    for i in T.parallel(n):\n        for j in range(8):\n            B[i // 2, j] = A[j]\n"),
+      "iterations 0 and 1 of the parallel loop `i` both store to B[0, 0]");
+  // Rows that overlap at their end.
+  EXPECT_EQ(
+      message(
+          "    for i in T.parallel(2):\n        for j in range(5):\n            A[i * 3 + j] = B[i, j]\n"),
+      "iterations 0 and 1 of the parallel loop `i` both store to A[3]");
+  for (const char* fine : {
+           "A[i] = A[i] + B[7 - i, i]\n",
+           "if i < 4:\n            A[i] = A[i + 4]\n",
+           "A[T.cast(B[i, 0], \"int64\") % 8] = T.float32(1)\n",
+           "if n > 3:\n            A[i // 2] = T.float32(1)\n",
+           "A[i] = T.if_then_else(i < 4, A[T.min(i + 4, 7)], T.float32(0))\n",
+           "x: T.float32 = B[i, 0]\n        A[i] = x\n",
+           "A[i * n] = T.float32(1)\n",
+       })
+    EXPECT_EQ(message(loop + fine), "") << fine;
+}
+
+// Random stores and loads, and all of their iterations one by one.
+TEST(VerifyLoops, RacesOfTwoIterationsAreThoseOfAllIterations) {
+  std::mt19937 random(20261126);
+  auto pick = [&](int n) { return int(random() % unsigned(n)); };
+  struct Index {
+    int a, b, c, divisor;
+    bool remainder;
+    int operator()(int i, int j) const {
+      const int x = a * i + b * j + c;
+      return divisor < 2 ? x : remainder ? x % divisor : x / divisor;
+    }
+    std::string text() const {
+      std::string x = fmt::format("(i * {} + j * {} + {})", a, b, c);
+      return divisor < 2 ? x : fmt::format("{} {} {}", x, remainder ? "%" : "//", divisor);
+    }
+  };
+  int races = 0;
+  constexpr int kPrograms = 2000;
+  for (int k = 0; k < kPrograms; ++k) {
+    auto index = [&] { return Index{pick(5), pick(3), pick(4), pick(4) * pick(4), pick(2) == 0}; };
+    const Index to = index(), from = index();
+    const int n = 2 + pick(6), m = 1 + pick(5), least = pick(3) == 0 ? pick(n + 1) : 0;
+    const std::string text = fmt::format(
+        "@T.prim_func\ndef f(A: T.Buffer((128,), \"float32\"), B: T.Buffer((128,), \"float32\")):\n"
+        "    for i in T.parallel({}):\n        for j in range({}):\n            if i >= {}:\n"
+        "                A[{}] = {}[{}]\n",
+        n, m, least, to.text(), pick(2) ? "A" : "B", from.text());
+    const bool reads = text.find("= A[") != std::string::npos;
+    bool race = false;
+    for (int i = least; i < n; ++i)
+      for (int other = least; other < n; ++other)
+        for (int j = 0; i != other && j < m; ++j)
+          for (int l = 0; l < m; ++l)
+            race = race || to(i, j) == to(other, l) || (reads && to(i, j) == from(other, l));
+    EXPECT_EQ(codes(parse_module(text)), race ? "T0335" : "") << text;
+    races += race;
+  }
+  EXPECT_GT(races, kPrograms / 4);
+  EXPECT_LT(races, kPrograms * 3 / 4);
 }
 
 TEST(VerifyLoops, RacesOfParallelLoopsWithJumps) {

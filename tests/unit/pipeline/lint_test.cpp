@@ -88,12 +88,32 @@ TEST(Lint, QuantisedLayersThatStayInFloat) {
             std::vector<std::string>{"weight_is_input"});
 }
 
+TEST(Lint, ParallelLoopsThatRunInOrder) {
+  auto of = [](const std::string& index) {
+    return lint(
+        parse_module("@I.ir_module\nclass M:\n    @T.prim_func\n"
+                     "    def f(A: T.Buffer((8,), \"float32\"), I: T.Buffer((8,), \"int32\"), B: "
+                     "T.Buffer((8,), \"float32\")):\n"
+                     "        for i in T.parallel(8):\n            B[" +
+                     index +
+                     "] = A[i]\n"
+                     "    @R.function\n"
+                     "    def main(x: R.Tensor((8,), \"float32\"), i: R.Tensor((8,), \"int32\")):\n"
+                     "        return R.call_tir(cls.f, (x, i), out_sinfo=R.Tensor((8,), \"float32\"))\n"));
+  };
+  const auto found = of("I[i]");
+  ASSERT_EQ(found.size(), 1u);
+  EXPECT_EQ(found[0].rule, "loop_in_order");
+  EXPECT_EQ(found[0].place, "<text>:5:9");
+  EXPECT_TRUE(of("7 - i").empty());
+}
+
 TEST(Lint, RulesAreListedOnce) {
   std::vector<std::string> names;
   for (const LintRule& r : lint_rules()) names.emplace_back(r.name);
   std::ranges::sort(names);
   EXPECT_EQ(std::ranges::adjacent_find(names), names.end());
-  EXPECT_EQ(names.size(), std::size(kCases) + 2);
+  EXPECT_EQ(names.size(), std::size(kCases) + 3);
 }
 
 }  // namespace
