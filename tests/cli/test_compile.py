@@ -147,6 +147,53 @@ def main(x: R.Tensor((2, 8), "float32")) -> R.Tensor((2, 4), "float32"):
         self.run_as_c(text, [("x", (2, 8), [0.05 * i for i in range(16)])])
 
     @unittest.skipUnless(shutil.which("gcc"), "no C compiler")
+    def test_c_of_loops_that_collect(self):
+        # What a loop collects goes on as its state while the next turn collects anew, in memory of its own.
+        text = """@R.function
+def main(s: R.Tensor((3,), "float32"), m: R.Tensor((4, 3), "float32")) -> R.Tensor((5, 4, 3), "float32"):
+    none = R.call_pure_packed("tenon.sequence.empty", sinfo_args=R.Object)
+    @R.loop(R.const(0, "int64"), s, m, none)
+    def outer(i: R.Tensor((), "int64"), a: R.Tensor((3,), "float32"), rows: R.Tensor((4, 3), "float32"), all: R.Object):
+        with R.condition():
+            return R.less(i, R.const(5, "int64"))
+        x = R.add(R.tanh(rows), a)
+        fresh = R.call_pure_packed("tenon.sequence.empty", sinfo_args=R.Object)
+        @R.loop(R.const(0, "int64"), a, fresh)
+        def inner(j: R.Tensor((), "int64"), b: R.Tensor((3,), "float32"), some: R.Object):
+            with R.condition():
+                return R.less(j, R.const(4, "int64"))
+            row = R.add(R.take(x, j, axis=0), b)
+            longer = R.call_pure_packed("tenon.sequence.append", some, R.multiply(row, b), sinfo_args=R.Object)
+            return (R.add(j, R.const(1, "int64")), R.sigmoid(row), longer)
+        open = R.call_pure_packed("tenon.sequence.stack", inner[2], R.const(0.0, "float32"), R.prim_value(3), sinfo_args=R.Tensor(dtype="float32", ndim=2))
+        stacked = R.match_cast(open, R.Tensor((4, 3), "float32"))
+        more = R.call_pure_packed("tenon.sequence.append", all, R.add(rows, stacked), sinfo_args=R.Object)
+        return (R.add(i, R.const(1, "int64")), inner[1], stacked, more)
+    whole = R.call_pure_packed("tenon.sequence.stack", outer[3], R.const(0.0, "float32"), R.prim_value(4), R.prim_value(3), sinfo_args=R.Tensor(dtype="float32", ndim=3))
+    y = R.match_cast(whole, R.Tensor((5, 4, 3), "float32"))
+    return y
+"""
+        inputs = [("s", (3,), [0.5, -0.25, 1.0]), ("m", (4, 3), [0.1 * k - 0.6 for k in range(12)])]
+        self.run_as_c(text, inputs)
+        # As many as the data say, and a list that two others begin with.
+        (self.tmp / "data.tir").write_text(text.replace("R.less(i, R.const(5, \"int64\"))", "R.less(R.sum(a), R.const(9.0, \"float32\"))")
+                                           .replace("R.Tensor((5, 4, 3), \"float32\")", "R.Tensor(dtype=\"float32\", ndim=3)"))
+        self.refused(3, "compile", self.tmp / "data.tir", "--emit", "c", "-o", self.tmp / "x.c", words=["T0924", "the number of a loop's outputs is not known"])
+        (self.tmp / "twice.tir").write_text("""@R.function
+def main(x: R.Tensor((3,), "float32"), z: R.Tensor((3,), "float32")):
+    none = R.call_pure_packed("tenon.sequence.empty", sinfo_args=R.Object)
+    a = R.call_pure_packed("tenon.sequence.append", none, x, sinfo_args=R.Object)
+    b = R.call_pure_packed("tenon.sequence.append", a, x, sinfo_args=R.Object)
+    c = R.call_pure_packed("tenon.sequence.append", a, z, sinfo_args=R.Object)
+    p = R.call_pure_packed("tenon.sequence.stack", b, R.const(0.0, "float32"), R.prim_value(3), sinfo_args=R.Tensor(dtype="float32", ndim=2))
+    q = R.call_pure_packed("tenon.sequence.stack", c, R.const(0.0, "float32"), R.prim_value(3), sinfo_args=R.Tensor(dtype="float32", ndim=2))
+    y = R.match_cast(p, R.Tensor((2, 3), "float32"))
+    w = R.match_cast(q, R.Tensor((2, 3), "float32"))
+    return R.concat((y, w), axis=0)
+""")
+        self.refused(3, "compile", self.tmp / "twice.tir", "--emit", "c", "-o", self.tmp / "x.c", words=["T0924", "it reads a list that was extended"])
+
+    @unittest.skipUnless(shutil.which("gcc"), "no C compiler")
     def test_c_of_nested_results(self):
         # Tensors of tuples in tuples are outputs one behind the other, in the text, the header and `main`.
         (self.tmp / "nested.tir").write_text("""@R.function

@@ -17,6 +17,7 @@ bool Body::call(uint32_t i, const Instruction& in, State& s) {
   if (c.kind == CalleeKind::Closure) throw NoEntry{"it calls a function that is a value"};
   // A path that the inputs do not allow, in the model's own words.
   if (c.name == "tenon.refuse") return line(fmt::format("return {};", kRefused)), false;
+  if (list_call(c.name, i, in, s)) return true;
   const std::optional<Builtin> own = builtin_of(c.name);
   if (!own) throw NoEntry{"it calls `" + c.name + "` while it runs"};
   builtin(*own, i, in, s);
@@ -102,6 +103,7 @@ void Body::function(uint32_t i, const Callee& c, const Instruction& in, State& s
 void Body::as_parameter(CValue& v) {
   v.place = {};
   v.buffers.clear();
+  v.growing = -1;
   for (CValue& i : v.items) as_parameter(i);
 }
 
@@ -109,7 +111,8 @@ CValue Body::result_of(int32_t index, const std::string& key, const std::vector<
   const auto known_result = p_.results.find(key);
   if (known_result != p_.results.end()) return known_result->second;
   p_.active.push_back(index);
-  const CValue result = Body(p_, e_.functions[size_t(index)], false).follow(values);
+  CValue result = Body(p_, e_.functions[size_t(index)], false).follow(values);
+  as_parameter(result);
   p_.active.pop_back();
   return p_.results[key] = result;
 }

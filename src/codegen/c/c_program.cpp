@@ -16,7 +16,18 @@ CValue Body::follow(std::vector<CValue> arguments) {
   first.registers = std::move(arguments);
   first.registers.resize(size_t(f_.num_registers));
   find_jumps();
-  reach(0, first);
+  do {  // until nothing new is known of lists
+    learned_ = false;
+    known_lists_ = lists_;
+    std::ranges::fill(before_, std::nullopt);
+    result_.reset();
+    reach(0, first);
+    follow_waiting();
+  } while (learned_);
+  return result_.value_or(CValue());
+}
+
+void Body::follow_waiting() {
   while (!waiting_.empty()) {
     const uint32_t begin = *waiting_.begin();
     waiting_.erase(waiting_.begin());
@@ -30,12 +41,11 @@ CValue Body::follow(std::vector<CValue> arguments) {
       }
     }
   }
-  return result_.value_or(CValue());
 }
 
 std::string Body::print() {
   printing_ = true;
-  if (!loops_.empty()) find_live();
+  if (!loops_.empty() || !lists_.empty()) find_live();
   for (uint32_t i = 0; i < f_.num_instructions;) {
     if (!before_[i]) {
       ++i;

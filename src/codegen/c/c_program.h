@@ -61,6 +61,7 @@ class Body {
  private:
   const Instruction& at(uint32_t i) const { return e_.code[f_.first_instruction + i]; }
 
+  void follow_waiting();
   void find_jumps();
   bool in_loop(uint32_t i) const {
     return std::ranges::any_of(loops_, [&](const auto& l) { return l.first <= i && i <= l.second; });
@@ -177,6 +178,21 @@ class Body {
     const CValue v = fresh(i, in, s, t, numbers, 0, in.dst < 0 ? "px" : fmt::format("p{}", in.dst));
     if (in.dst >= 0) s.registers[size_t(in.dst)] = v;
   }
+  // ---------------------------------------------------------------- lists that grow (c_lists.cpp)
+  struct ListType {
+    DataType dtype;
+    std::optional<std::vector<int64_t>> item;  ///< the shape of its tensors
+    std::optional<int64_t> most;               ///< how many there are
+  };
+  /// False: it is another function.
+  bool list_call(const std::string& name, uint32_t i, const Instruction& in, State& s);
+  ListType& list_type(const Operand& list);
+  void learn(ListType& type, DataType dtype, const std::vector<int64_t>& item);
+  void empty_list(uint32_t i, const Instruction& in, State& s);
+  void append(uint32_t i, const Instruction& in, State& s);
+  void stack(uint32_t i, const Instruction& in, State& s);
+  /// The first dimension that is asked of the tensor behind instruction i, before anything else reads it.
+  std::optional<int64_t> asked_count(uint32_t i, int32_t tensor) const;
   void tensor_to_shape(const Instruction& in, State& s);
   void match_shape(const Instruction& in, State& s);
   void compute_shape(const Instruction& in, State& s);
@@ -197,6 +213,9 @@ class Body {
   std::vector<std::pair<uint32_t, uint32_t>> loops_;  ///< first and last instruction
   std::vector<std::vector<bool>> live_;               ///< registers that are read behind an instruction
   std::map<std::pair<uint32_t, int>, int> buffers_;
+  /// By the instruction that makes one: what this round finds, and what the rounds before it found.
+  std::map<uint32_t, ListType> lists_, known_lists_;
+  bool learned_ = false;  ///< of a list, in this round
   std::optional<CValue> result_;
   std::vector<Line> lines_;
   std::set<std::string> read_, addressed_;

@@ -42,7 +42,7 @@ CValue join(const CValue& a, const CValue& b) {
     if (a.is_float != b.is_float) return {};
     if (a.known != b.known) out.known.reset();
   } else if (a.kind == CValue::list) {
-    if (a.items.size() != b.items.size()) return {};
+    if (a.items.size() != b.items.size() || a.growing != b.growing) return {};
     for (size_t i = 0; i < a.items.size(); ++i) out.items[i] = join(a.items[i], b.items[i]);
   }
   return out;

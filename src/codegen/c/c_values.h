@@ -38,6 +38,9 @@ struct CValue {
   bool is_float = false;
   std::optional<int64_t> known;
   std::vector<CValue> items;  ///< of a list: a tuple, or the sizes of a shape
+  /// Of a list that grows: the instruction that made it. Its items are the memory of its tensors and their
+  /// number, or nothing as long as their type is not known.
+  int64_t growing = -1;
   bool operator==(const CValue&) const = default;
 };
 
