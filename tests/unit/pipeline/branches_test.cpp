@@ -95,6 +95,23 @@ TEST(Branches, SideBySideWhereItPays) {
   EXPECT_EQ(joined_calls(compile(branches(256), plain).planned), 0);
 }
 
+/// What stands in front of the products, of one row, gains nothing beside them.
+TEST(Branches, WhatStandsFirstStaysWhereItGainsNothing) {
+  Model m;
+  const Expr x = m.param("x", {1, 64}), y = m.param("y", {256, 64});
+  Expr sum = m.op("nn.softmax", {x});
+  for (const int seed : {11, 12, 13}) {
+    const Expr product = m.op("tanh", {m.op("matmul", {y, m.weight({64, 64}, seed)})});
+    sum = m.op("add", {m.op("nn.softmax", {product}), sum});
+  }
+  const IRModule module = m.done(sum);
+  const std::vector<NDArray> inputs{random_array({1, 64}), random_array({256, 64})};
+  const Compiled together = compile(module, options_for(two_cores()));
+  EXPECT_GE(joined_calls(together.planned), 1);
+  EXPECT_TRUE(same_bits(run(together, inputs)[0],
+                        run(compile(module, apart(options_for(two_cores()))), inputs, 1)[0]));
+}
+
 TEST(Branches, RecordedRunsAndBothCodeGenerators) {
   const std::vector<NDArray> inputs{random_array({256, 64})};
   const NDArray want = run(compile(branches(256), apart(options_for(two_cores("c")))), inputs, 1)[0];

@@ -90,6 +90,8 @@ class BranchParallelizer {
     }
     if (members.size() < 2) return false;
     if (!always_) leave_out(members);
+    // Without the first, the others are joined where the first of them stands.
+    if (members.front().place != place) return false;
     report(places, members);
     if (members.size() < 2 || !(always_ || gain(members) > 0)) return false;
     replace(place, members, places);
