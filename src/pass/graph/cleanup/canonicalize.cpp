@@ -15,6 +15,7 @@
 #include "ir/structural.h"
 #include "op/body_rewriter.h"
 #include "op/build.h"
+#include "pass/graph/lowering/lower_function.h"
 
 namespace tenon {
 namespace graph {
@@ -54,7 +55,7 @@ class Canonicalize : public BodyRewriter {
     const std::string& name = op->name;
     const Type type = var->declared ? var->declared : value->type;
     if (name == "cast") return cast(call, value, type);
-    if (is_view(name)) return view(call, value, type);
+    if (is_view_op(name)) return view(call, value, type);
     if (name == "permute_dims") return permute(call, value, type);
     if (name == "layout_transform") return relayout(call, value, type);
     if (name == "broadcast_to" && same_tensor(call.args[0]->type, type)) return call.args[0];
@@ -90,12 +91,6 @@ class Canonicalize : public BodyRewriter {
   }
 
  private:
-  static bool is_view(const std::string& name) {
-    static const std::set<std::string> names{"reshape", "flatten", "nn.batch_flatten", "expand_dims",
-                                             "squeeze"};
-    return names.count(name) != 0;
-  }
-
   Expr cast(const Call& call, const Expr& value, const Type& type) {
     const Expr& x = call.args[0];
     if (same_type(x->type, type)) return x;
@@ -113,7 +108,7 @@ class Canonicalize : public BodyRewriter {
     auto shape = known_shape(type);
     if (!shape || !as_tensor(type)) return value;
     Expr source = x;
-    for (Expr inner = definition(source); inner && op_of(inner) && is_view(op_of(inner)->name);
+    for (Expr inner = definition(source); inner && op_of(inner) && is_view_op(op_of(inner)->name);
          inner = definition(source))
       source = inner.as<Call>()->args[0];
     if (same_tensor(source->type, type)) return source;

@@ -389,6 +389,7 @@ std::vector<int> fusion_groups(const FusionGraph& graph, const std::vector<PostD
                                const FusionLimits& limits) {
   std::vector<int> groups = Grouper(graph, dominators, limits).run();
   WideTails(graph, groups).run();
+  leave_views_out(graph, groups);
   return groups;
 }
 

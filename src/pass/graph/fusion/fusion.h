@@ -43,6 +43,9 @@ std::vector<PostDominator> post_dominators(const FusionGraph& graph);
 std::vector<int> fusion_groups(const FusionGraph& graph, const std::vector<PostDominator>& dominators,
                                const FusionLimits& limits);
 
+/// Reshapes of symbolic sizes at the ends of a group leave it.
+void leave_views_out(const FusionGraph& graph, std::vector<int>& groups);
+
 /// Nodes, consumers, edge kinds, post-dominators and groups as text.
 std::string explain_fusion(const std::string& function, const FusionGraph& graph,
                            const std::vector<PostDominator>& dominators, const std::vector<int>& groups);

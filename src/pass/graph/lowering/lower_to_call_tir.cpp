@@ -159,9 +159,7 @@ class Lowering {
     }
     /// Operators that only say the shape anew share the memory of their argument.
     Expr as_view(const Op& op, const Call& call, const VarRef& var) {
-      static const std::set<std::string_view> views{"reshape", "flatten", "expand_dims", "squeeze",
-                                                    "nn.batch_flatten"};
-      if (!views.count(op.name) || call.args.empty() || !call.args[0].is<Var>()) return {};
+      if (!is_view_op(op.name) || call.args.empty() || !call.args[0].is<Var>()) return {};
       auto shape = known_shape(var->declared);
       if (!as_tensor(call.args[0])) return {};
       Array<Expr> args{Expr(make<ExternFunc>("vm.builtin.reshape")), call.args[0]};
