@@ -13,13 +13,14 @@ using namespace tir;
 namespace {
 
 /// Vectors of partial sums side by side, which hide the latency of an addition, and how many steps of each a
-/// sum must have for that.
-constexpr int64_t kSumVectors = 4, kLongSum = 16;
+/// sum must have for that. Fewer where rows may be short: what is none of theirs is masked, and added up too.
+constexpr int64_t kSumVectors = 4, kLongSum = 16, kFreeVectors = 2;
 constexpr double kStageCost = 4;  ///< operations of an instance, where stages are counted together
 
-/// Lanes of partial results for a reduction of `size` steps; 1: not worth it.
-int64_t partial_lanes(int64_t size, int64_t lanes) {
-  if (size == kUnknown) return lanes;
+/// Lanes of partial results for a reduction of `size` steps; 1: not worth it. `beside`: it adds up what a
+/// stage makes of a row, at best while it is made (sum_beside).
+int64_t partial_lanes(int64_t size, int64_t lanes, bool beside) {
+  if (size == kUnknown) return beside ? lanes : kFreeVectors * lanes;
   if (size >= kLongSum * lanes) return kSumVectors * lanes;
   while (lanes > kMinLanes && lanes > size) lanes /= 2;
   return lanes * 2 > size ? 1 : lanes;
@@ -52,7 +53,9 @@ std::vector<BlockRV> factor_lanes(Draft& draft, const Facts& f) {
   if (!f.block->init) return out;
   const Fusion sum = sum_along_memory(f);
   const int64_t size = fused(f, sum).extent[size_t(sum.first)];
-  int64_t lanes = partial_lanes(size, cost::lanes_for(f, draft.target));
+  const bool beside =
+      std::ranges::none_of(f.loads, [&](const Access& l) { return is_parameter(draft.schedule, l.buffer); });
+  int64_t lanes = partial_lanes(size, cost::lanes_for(f, draft.target), beside);
   if (lanes < 2) return out;
   const bool done = try_step(draft, "lanes of a sum", [&](Schedule& s) {
     if (sum.any()) s.fuse_iterators(f.id, sum.first, sum.count);
@@ -61,11 +64,15 @@ std::vector<BlockRV> factor_lanes(Draft& draft, const Facts& f) {
   });
   if (!done) return {};
   // One after the other, lanes wait for each other.
-  for (; lanes / kLaneShare >= kMinLanes; lanes /= kLaneShare)
+  const int64_t vector = cost::lanes_for(f, draft.target);
+  while (lanes / kLaneShare >= kMinLanes) {
+    const int64_t fewer = std::max(lanes / kLaneShare, lanes > vector ? vector : 0);
     if (!try_step(draft, "lanes of lanes", [&](Schedule& s) {
-          out.push_back(s.rfactor(s.split(s.get_loops(f.id).back(), {-1, lanes / kLaneShare})[1], -1));
+          out.push_back(s.rfactor(s.split(s.get_loops(f.id).back(), {-1, fewer})[1], -1));
         }))
       break;
+    lanes = fewer;
+  }
   return out;
 }
 
@@ -90,7 +97,7 @@ void arrange_reduction(Draft& draft, BlockRV b, size_t outer) {
     order.pop_back();
     const auto extent = as_int(s.get(v)->extent);
     int64_t lanes = cost::lanes_for(store->buffer->dtype.bits, d.target);
-    if (!extent || (*extent != lanes && *extent != kSumVectors * lanes)) {
+    if (!extent || (*extent != lanes && *extent != kFreeVectors * lanes && *extent != kSumVectors * lanes)) {
       if (extent && *extent < kMinLanes) return RuleOutcome::applied;
       while (extent && lanes > *extent) lanes /= 2;
       const std::vector<LoopRV> split = s.split(v, {-1, lanes});
@@ -105,6 +112,33 @@ void arrange_reduction(Draft& draft, BlockRV b, size_t outer) {
     s.vectorize(v);
     return RuleOutcome::applied;
   });
+}
+
+/// A sum in lanes adds up what a stage makes of a row of symbolic length while it is made: additions wait for
+/// one another, which shows less beside other work, and nothing is read again.
+bool sum_beside(Draft& draft, BlockRV stage, BlockRV sum, size_t outer) {
+  const RuleOutcome done = attempt(draft, "a sum beside what it adds up", [&](Draft& d) {
+    Schedule& s = d.schedule;
+    const std::vector<LoopRV> made = s.get_loops(stage), loops = s.get_loops(sum);
+    const std::vector<BlockRV> producers = s.get_producers(sum);
+    const auto* store = s.get(sum)->body.as<BufferStore>();
+    if (made.size() != outer + 1 || loops.size() != outer + 2 || !store ||
+        as_int(s.get(made[outer])->extent) ||
+        std::ranges::none_of(producers, [&](BlockRV p) { return p.id == stage.id; }))
+      return RuleOutcome::lost_loop;
+    const LoopRV lanes = loops[outer], steps = loops[outer + 1];
+    const int64_t width = cost::lanes_for(store->buffer->dtype.bits, d.target);
+    if (as_int(s.get(lanes)->extent) != width) return RuleOutcome::lost_loop;
+    const std::vector<LoopRV> vectors = s.split(made[outer], {-1, width});
+    s.reorder({steps, lanes});
+    const LoopRV both = s.merge({vectors[0], steps});
+    const BlockRV init = s.decompose_reduction(sum, both);
+    s.vectorize(s.get_loops(init).back());
+    s.vectorize(vectors[1]);
+    s.vectorize(lanes);
+    return RuleOutcome::applied;
+  });
+  return done == RuleOutcome::applied;
 }
 
 /// The stages of a computation: the last block, and those that lead to it and are not scheduled yet.
@@ -293,12 +327,17 @@ RuleOutcome arrange_rows(Draft& draft, const Site& site, const std::vector<Block
         return b.id != site.block.id && s.get(b)->init && !makes_one_result(s, b, 1);
       }))
     return RuleOutcome::no_rows;
-  for (BlockRV b : inside) {
-    if (draft.schedule.get(b)->init)
-      arrange_reduction(draft, b, 1);
-    else
-      vectorize_inner(draft, b, 1);
+  for (size_t i = 0; i < inside.size(); ++i) {
+    const BlockRV b = inside[i];
     draft.set_scheduled(b);
+    if (!s.get(b)->init) {
+      vectorize_inner(draft, b, 1);
+    } else if (i + 1 < inside.size() && !s.get(inside[i + 1])->init &&
+               sum_beside(draft, inside[i + 1], b, 1)) {
+      draft.set_scheduled(inside[++i]);
+    } else {
+      arrange_reduction(draft, b, 1);
+    }
   }
   rows = make_beside(draft, stages, rows);
   const bool worth = stages.instances == kUnknown ||

@@ -122,6 +122,55 @@ TEST(SymbolicRows, StagesOfARowAreStoredInWholeVectors) {
   }
 }
 
+TEST(SymbolicRows, AreAddedUpWhileTheyAreMade) {
+  const Program p = softmax_rows(PrimExpr(1), tir::var("rows"), tir::var("columns"));
+  const tir::PrimFunc f = default_schedule(p.function, target_of({512, 32}));
+  int together = 0;
+  pre_order(f, [&](const ObjectRef& n) {
+    const auto* loop = n.as<tir::For>();
+    const auto* both = loop ? loop->body.as<tir::SeqStmt>() : nullptr;
+    if (!both) return true;
+    std::vector<std::string> blocks;
+    for (const tir::Stmt& s : both->seq)
+      if (const auto* inner = s.as<tir::For>(); inner && inner->kind == tir::ForKind::vectorized)
+        if (const auto* r = inner->body.as<tir::BlockRealize>()) blocks.push_back(r->block->name);
+    together += blocks == std::vector<std::string>{"e", "all_rf"};
+    return true;
+  });
+  EXPECT_EQ(together, 1) << print(f);
+  EXPECT_EQ(problems_of(f), "");
+  for (const int64_t n : {0, 1, 15, 16, 17, 32, 33, 64, 100}) {
+    const std::map<std::string, int64_t> sizes{{"rows", 2}, {"columns", n}};
+    ASSERT_TRUE(same(run(p.function, sizes), run(f, sizes))) << n << "\n" << print(f);
+  }
+}
+
+/// The largest of each row.
+TEST(SymbolicRows, OfParametersAreFoldedInTwoVectors) {
+  const tir::VarRef rows = tir::var("rows"), columns = tir::var("columns");
+  Tensor x = te::placeholder({rows, columns}, f32, "X");
+  const tir::IterVar k = te::reduce_axis(tir::range(PrimExpr(0), columns), "k");
+  const Program p{
+      "largest",
+      te::create_prim_func(
+          {x, te::compute(
+                  {rows}, [&](const Vars& v) { return te::max(x({v[0], k->var}), {k}); }, "out")}),
+      {}};
+  const tir::PrimFunc f = default_schedule(p.function, target_of({512, 32}));
+  std::set<int64_t> lanes;
+  pre_order(f, [&](const ObjectRef& n) {
+    const auto* loop = n.as<tir::For>();
+    if (loop && loop->kind == tir::ForKind::vectorized) lanes.insert(*tir::as_int(loop->extent));
+    return true;
+  });
+  EXPECT_EQ(lanes, (std::set<int64_t>{4, 16, 32})) << print(f);
+  EXPECT_EQ(problems_of(f), "");
+  for (const int64_t n : {1, 15, 16, 17, 31, 32, 33, 64, 100}) {
+    const std::map<std::string, int64_t> sizes{{"rows", 3}, {"columns", n}};
+    ASSERT_TRUE(same(run(p.function, sizes), run(f, sizes))) << n << "\n" << print(f);
+  }
+}
+
 /// Quotients and remainders whose divisor is no number.
 int symbolic_divisions(const ObjectRef& in) {
   int count = 0;
