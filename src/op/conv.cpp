@@ -481,6 +481,28 @@ bool whole_blocks(const ConvSizes& c, const ConvChoice& choice) {
          (c.outputs / c.groups) % choice.out == 0;
 }
 
+/// The value is a permutation, maybe seen in another shape, of one whose channels lie last: they move anyway,
+/// and to blocks they move as vectors.
+bool moves_last_channels(const LayoutContext& ctx, Expr x) {
+  for (;;) {
+    const Expr made = ctx.definition(x);
+    const auto* call = made ? made.as<graph::Call>() : nullptr;
+    const auto* op = call ? call->op.as<graph::Op>() : nullptr;
+    const auto from = op && !call->args.empty() ? graph::known_shape(call->args[0]->type) : std::nullopt;
+    const auto to = graph::known_shape(x->type);
+    if (!from || !to) return false;
+    if (op->name == "permute_dims") {
+      const int64_t rank = int64_t(from->size());
+      const auto axes = normal_axes(attrs_of<AxesAttrs>(*call).axes, rank, false);
+      return rank > 1 && int64_t(axes.size()) == rank && axes[1] == rank - 1;
+    }
+    const bool same_channels = op->name == "reshape" && from->size() > 1 && to->size() > 1 &&
+                               same_dim((*from)[0], (*to)[0]) && same_dim((*from)[1], (*to)[1]);
+    if (!same_channels) return false;
+    x = call->args[0];
+  }
+}
+
 /// Constant weights of floats, and of bytes where the target multiplies them: channels in blocks.
 std::optional<LaidOut> layout_of_conv(LayoutContext& ctx, size_t n) {
   auto c = conv_sizes(ctx, n);
@@ -497,9 +519,11 @@ std::optional<LaidOut> layout_of_conv(LayoutContext& ctx, size_t n) {
     a.groups = c->groups;
   }
   if (c->depthwise && !filled_up(ctx, *c)) {
-    // Of plain data it is not worth two transformations, unless its loads would have gaps.
+    // Of plain data it is not worth two transformations, unless its loads would have gaps or the data comes
+    // from where its channels lie last.
+    const Expr& x = ctx.call.args[0];
     const bool strided = std::any_of(a.strides.begin(), a.strides.end(), [](int64_t s) { return s > 1; });
-    if (!choice.out || (!ctx.in_blocks(ctx.call.args[0]) && !strided)) return std::nullopt;
+    if (!choice.out || (!ctx.in_blocks(x) && !strided && !moves_last_channels(ctx, x))) return std::nullopt;
   }
   const int64_t group = c->depthwise ? 0 : c->dot;
   if (group && choice.data % group) return std::nullopt;

@@ -406,6 +406,29 @@ TEST(ConvertLayout, NearestResizingOfSymbolicSizesStaysInside) {
   EXPECT_ANY_THROW(run(out, odd));
 }
 
+/// Tokens seen as an image and back: their channels move anyway.
+TEST(ConvertLayout, DepthwiseConvolutionsOfChannelsThatLayLast) {
+  const auto axes = [](Array<int64_t> order) {
+    return op::make_attrs<op::AxesAttrs>([&](op::AxesAttrs& a) { a.axes = order; });
+  };
+  const auto layouts_of = [&](Array<int64_t> order, std::vector<int64_t> from) {
+    Model m;
+    const PrimExpr n = tir::var("n", i64), h = tir::var("h", i64), w = tir::var("w", i64);
+    const Expr image = m.param("image", {n, PrimExpr(16), h, w});  // says the sizes
+    Array<PrimExpr> shape{n, h * w, PrimExpr(16)};
+    if (from[1] == 16) shape = {n, PrimExpr(16), h * w};
+    const Expr x = m.op("permute_dims", {m.param("x", shape)}, axes(order));
+    const Expr plane = m.op("reshape", {x, shape_expr({n, PrimExpr(16), h, w})});
+    const Expr y = m.op("nn.conv2d", {plane, m.weight({16, 1, 3, 3})}, conv({1, 1}, {1, 1, 1, 1}, 16));
+    const Expr back = m.op("reshape", {m.op("add", {y, image}), shape_expr({n, PrimExpr(16), h * w})});
+    return layouts(blocked(m.done(m.op("permute_dims", {back}, axes({0, 2, 1}))),
+                           {random_array({2, 16, 3, 5}), random_array(from)}));
+  };
+  EXPECT_EQ(layouts_of({0, 2, 1}, {2, 15, 16}), (std::vector<std::string>{"NCHW16c OIHW16o NCHW16c"}));
+  // Channels that lie before the others, as in the program's layout.
+  EXPECT_EQ(layouts_of({0, 1, 2}, {2, 16, 15}), (std::vector<std::string>{"  "}));
+}
+
 TEST(ConvertLayout, NothingWithoutATargetOrWithoutConstantWeights) {
   Model m;
   auto x = m.param("x", {1, 16, 3, 3});
