@@ -157,16 +157,17 @@ void Inside::learn(const PrimExpr& condition, const std::unordered_set<const Var
     if (const auto* eq = x.as<EQ>(); eq && !negated) {
       keep(eq->a, eq->b, false);
       keep(eq->b, eq->a, false);
+      if (eq->a.dtype() == i64 && !from_data(x)) equal_.emplace_back(eq->a, eq->b);
     }
     plain = plain ? logical_and(plain, c) : c;
   }
 }
 
 Inside::Scope Inside::assume(const PrimExpr& condition, const std::unordered_set<const Var*>& written) {
-  const size_t known = known_.size(), either = either_.size();
+  const size_t known = known_.size(), either = either_.size(), equal = equal_.size();
   PrimExpr plain;
   learn(condition, written, plain);
-  return Scope(this, analyzer_.assume(plain ? plain : true_()), known, either);
+  return Scope(this, analyzer_.assume(plain ? plain : true_()), known, either, equal);
 }
 
 bool Inside::is_false(const PrimExpr& condition) {
@@ -309,6 +310,19 @@ PrimExpr Inside::missing(const PrimExpr& a, const PrimExpr& b) {
   const PrimExpr first = most ? missing(most->a, y) : missing(x, least->a),
                  second = most ? missing(most->b, y) : missing(x, least->b);
   return !first ? second : !second ? first : logical_and(first, second);
+}
+
+PrimExpr Inside::within(const VarRef& v, const PrimExpr& extent) {
+  if (equal_.empty() || as_int(extent) || v->dtype != i64) return {};
+  const PrimExpr size = analyzer_.simplify(extent);
+  PrimExpr out;
+  for (const auto& [a, b] : equal_)
+    for (const auto& [same, other] : {std::pair(a, b), std::pair(b, a)}) {
+      if (!structural_equal(same, extent) && !structural_equal(analyzer_.simplify(same), size)) continue;
+      const PrimExpr more = lt(v, other);
+      out = out ? logical_and(out, more) : more;
+    }
+  return out;
 }
 
 PrimExpr Inside::runs(const PrimExpr& extent) {

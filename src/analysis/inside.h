@@ -21,14 +21,15 @@ class Inside {
   /// `written` is used.
   class Scope {
    public:
-    Scope(Inside* owner, Analyzer::Scope scope, size_t known, size_t either)
-        : owner_(owner), scope_(std::move(scope)), known_(known), either_(either) {
+    Scope(Inside* owner, Analyzer::Scope scope, size_t known, size_t either, size_t equal)
+        : owner_(owner), scope_(std::move(scope)), known_(known), either_(either), equal_(equal) {
       owner_->decide(decided_, follows_);
     }
     ~Scope() {
       owner_->known_.resize(known_);
       for (size_t i : decided_) owner_->either_[i].decided = false;
       owner_->either_.resize(either_);
+      owner_->equal_.resize(equal_);
     }
     Scope(const Scope&) = delete;
     Scope& operator=(const Scope&) = delete;
@@ -36,12 +37,15 @@ class Inside {
    private:
     Inside* owner_;
     Analyzer::Scope scope_;
-    size_t known_, either_;
+    size_t known_, either_, equal_;
     std::vector<size_t> decided_;           ///< alternatives, here
     std::vector<Analyzer::Scope> follows_;  ///< what follows from them
   };
   [[nodiscard]] Scope assume(const PrimExpr& condition, const std::unordered_set<const tir::Var*>& written);
 
+  /// A condition that follows for a variable in [0, extent) where the extent is known to equal other sizes;
+  /// null: none is.
+  PrimExpr within(const tir::VarRef& v, const PrimExpr& extent);
   /// A condition that says that the loop runs, with what follows for the sizes that its extent is made of.
   PrimExpr runs(const PrimExpr& extent);
 
@@ -88,6 +92,7 @@ class Inside {
   Analyzer& analyzer_;
   std::vector<Known> known_;
   std::vector<Either> either_;
+  std::vector<std::pair<PrimExpr, PrimExpr>> equal_;       ///< sizes
   std::unordered_map<const tir::Var*, PrimExpr> values_;   ///< of variables that data decide
   std::unordered_map<const tir::Var*, PrimExpr> extents_;  ///< of variables that run from 0
   std::unordered_set<const tir::Var*> from_data_;

@@ -324,7 +324,11 @@ Stmt AccessWalk::realize(const Stmt& s, const BlockRealize& n) {
   Ref<Block> b;
   assuming(predicate, n.block->body, [&] {
     iterators(n);
-    b = block(n, fixed);
+    PrimExpr more = true_();
+    for (const IterVar& v : n.block->iter_vars)
+      if (const PrimExpr c = is_zero(v->dom->min) ? inside_.within(v->var, v->dom->extent) : PrimExpr())
+        more = logical_and(more, c);
+    assuming(more, n.block->body, [&] { b = block(n, fixed); });
   });
   always_ = always;
   if (!fixed) checks_.wrap(mark, [&](const Stmt& c) { return Checks::leave(c, n); });

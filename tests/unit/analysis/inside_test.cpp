@@ -54,6 +54,25 @@ TEST_F(Proofs, ClampedPositionsInRowsOfASize) {
   EXPECT_FALSE(within(tir::max(y, 0) * m + clamp(x, m), n * m));
 }
 
+TEST_F(Proofs, WhereAnExtentEqualsOtherSizesTheseBoundTheVariable) {
+  const PrimExpr even = floordiv(n + 1, PrimExpr(2)),
+                 odd = floordiv(n - tir::min(n, PrimExpr(1)) + 1, PrimExpr(2));
+  inside.define(i, range(PrimExpr(0), even));
+  const PrimExpr at = i * 2 + tir::min(n, PrimExpr(1));
+  EXPECT_FALSE(inside.within(i, even));
+  EXPECT_FALSE(within(at, n));
+  {
+    const Inside::Scope known = inside.assume(eq(even, odd), {});
+    EXPECT_FALSE(inside.within(i, n));  // of no such size
+    const PrimExpr more = inside.within(i, even);
+    ASSERT_TRUE(more);
+    const Inside::Scope in = inside.assume(more, {});
+    EXPECT_TRUE(within(at, n));
+    EXPECT_FALSE(within(at + 1, n));
+  }
+  EXPECT_FALSE(inside.within(i, even));
+}
+
 TEST_F(Proofs, SumsThatMayOverflowAreNotProved) {
   // Where x is the largest number, x + 5 is negative.
   EXPECT_FALSE(inside.at_most(PrimExpr(0), tir::min(tir::max(x, 0) + 5, 7)));
