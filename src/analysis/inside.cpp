@@ -294,7 +294,22 @@ void Inside::parts_at_least(const PrimExpr& e, int64_t least, PrimExpr& out, int
     if (const auto c = as_int(d->b); c && *c > 0 && *c < (int64_t(1) << 31) && least < (int64_t(1) << 31))
       parts_at_least(d->a, least * *c, out, depth);
   } else if (const auto* a = e.as<Add>()) {
-    if (const auto c = as_int(a->b)) parts_at_least(a->a, least - *c, out, depth);
+    if (const auto c = as_int(a->b)) return parts_at_least(a->a, least - *c, out, depth);
+    // Sizes without which e would be less, as n of n + (n + 1) // 2.
+    std::vector<VarRef> sizes;
+    pre_order(e, [&](const ObjectRef& n) {
+      const auto* v = n.as<Var>();
+      if (v && std::ranges::none_of(sizes, [&](const VarRef& s) { return s.get() == v; }))
+        sizes.push_back(VarRef(Ref<Var>(v)));
+      return true;
+    });
+    for (const VarRef& v : sizes) {
+      const VarMap none{{v.get(), PrimExpr::int_imm(0, v->dtype)}};
+      if (v->dtype != i64 || !analyzer_.can_prove_ge(v, 0) ||
+          !analyzer_.can_prove_lt(analyzer_.simplify(substitute(e, none)), least))
+        continue;
+      out = logical_and(out, ge(v, PrimExpr(1)));
+    }
   } else if (const auto* m = e.as<tir::Min>()) {
     parts_at_least(m->a, least, out, depth);
     parts_at_least(m->b, least, out, depth);

@@ -73,6 +73,24 @@ TEST_F(Proofs, WhereAnExtentEqualsOtherSizesTheseBoundTheVariable) {
   EXPECT_FALSE(inside.within(i, even));
 }
 
+TEST_F(Proofs, SizesWithoutWhichALoopWouldNotRun) {
+  const VarRef m = var("m"), k = var("k");
+  analyzer.assume_size(m), analyzer.assume_size(k);
+  const PrimExpr all = m * k;
+  EXPECT_FALSE(analyzer.can_prove_ge(m, 1));
+  const Inside::Scope in = inside.assume(inside.runs(all + floordiv(all + 1, PrimExpr(2))), {});
+  EXPECT_TRUE(analyzer.can_prove_ge(m, 1));
+  EXPECT_TRUE(analyzer.can_prove_ge(k, 1));
+}
+
+TEST_F(Proofs, OfASumEitherPartMayRunALoop) {
+  const VarRef m = var("m"), k = var("k");
+  analyzer.assume_size(m), analyzer.assume_size(k);
+  const Inside::Scope in = inside.assume(inside.runs(m + k), {});
+  EXPECT_FALSE(analyzer.can_prove_ge(m, 1));
+  EXPECT_FALSE(analyzer.can_prove_ge(k, 1));
+}
+
 TEST_F(Proofs, SumsThatMayOverflowAreNotProved) {
   // Where x is the largest number, x + 5 is negative.
   EXPECT_FALSE(inside.at_most(PrimExpr(0), tir::min(tir::max(x, 0) + 5, 7)));
