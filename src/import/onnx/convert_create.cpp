@@ -50,14 +50,30 @@ Values range_at_run_time(N& n) {
   const Expr i = n.cast(n.op("arange", {prim(0), prim(size), prim(1)}, make_attrs<DTypeAttrs>(i64)), wide);
   return {n.cast(n.op("add", {n.op("multiply", {i, step}), start}), t)};
 }
+/// Limits that sizes are part of are whole numbers, which say how many elements there are; null: one is none.
+std::optional<Array<PrimExpr>> whole_limits(const Array<PrimExpr>& limits) {
+  Array<PrimExpr> out;
+  for (const PrimExpr& e : limits) {
+    out.push_back(exact_integer(e));
+    if (!out.back()) return std::nullopt;
+  }
+  return number_of(out.back()) ? std::optional(out) : std::nullopt;
+}
 Values range(N& n) {
   const DataType t = n.dtype(0);
-  Array<Expr> args;
+  Array<PrimExpr> limits;
   for (size_t i = 0; i < 3; ++i) {
     SmallRef s = n.small(i);
     if (!s || s->items.size() != 1) return range_at_run_time(n);
-    args.push_back(make<graph::PrimValue>(s->items[0]));
+    limits.push_back(s->items[0]);
   }
+  if (!number_of(limits[0]) || !number_of(limits[1]) || !number_of(limits[2])) {
+    const auto whole = whole_limits(limits);
+    if (!whole) return range_at_run_time(n);
+    limits = *whole;
+  }
+  Array<Expr> args;
+  for (const PrimExpr& e : limits) args.push_back(make<graph::PrimValue>(e));
   return {of_sizes(n, n.op("arange", args, make_attrs<DTypeAttrs>(t)))};
 }
 Values eye_like(N& n) {

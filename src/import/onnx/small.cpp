@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "import/onnx/small.h"
 
+#include <cmath>
+
 #include "analysis/analyzer.h"
 
 namespace tenon::onnx {
@@ -9,6 +11,15 @@ std::optional<double> number_of(const PrimExpr& e) {
   if (const auto* i = e.as<tir::IntImm>()) return double(i->value);
   if (const auto* f = e.as<tir::FloatImm>()) return f->value;
   return std::nullopt;
+}
+
+PrimExpr exact_integer(const PrimExpr& e) {
+  if (e.dtype().is_integer()) return e;
+  if (const auto* c = e.as<tir::Cast>(); c && c->value.dtype() == i64) return c->value;
+  if (const auto* f = e.as<tir::FloatImm>();
+      f && std::floor(f->value) == f->value && std::abs(f->value) < 9e15)
+    return int64_t(f->value);
+  return {};
 }
 
 bool Small::all_const() const {

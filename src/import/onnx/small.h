@@ -32,5 +32,7 @@ std::optional<std::vector<int64_t>> ints_of(const Small& s);
 bool not_negative(const PrimExpr& e);
 /// Number of an immediate; nullopt for an expression.
 std::optional<double> number_of(const PrimExpr& e);
+/// The integer expression inside of a float that is exactly one: float(n) and constants; null for others.
+PrimExpr exact_integer(const PrimExpr& e);
 
 }  // namespace tenon::onnx

@@ -38,16 +38,6 @@ PrimExpr nearest_integer(DataType t, double v) {
   return std::abs(v) < 9e15 ? integer(t, int64_t(v)) : PrimExpr();
 }
 
-/// The integer expression inside of a float that is exactly one: float(n) and constants.
-PrimExpr exact_integer(const PrimExpr& e) {
-  if (e.dtype().is_integer()) return e;
-  if (const auto* c = e.as<tir::Cast>(); c && c->value.dtype() == i64) return c->value;
-  if (const auto* f = e.as<tir::FloatImm>();
-      f && std::floor(f->value) == f->value && std::abs(f->value) < 9e15)
-    return int64_t(f->value);
-  return {};
-}
-
 /// Simplified, unless there is nothing to simplify.
 PrimExpr tidy(const PrimExpr& e) { return e.is<tir::IntImm>() || e.is<tir::Var>() ? e : simplify(e); }
 

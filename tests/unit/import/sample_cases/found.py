@@ -181,3 +181,7 @@ framed = Node("STFT", ["a", "step", "w"], ["y"])
 misfit("STFT of fewer elements than a frame", framed, [(1, "L", 1)], (floats(1, 8, 1),), (floats(1, 3, 1),), constants={"step": np.array(2), "w": floats(4)})
 misfit("STFT of fewer elements than a frame, in steps that the run knows", Node("STFT", ["a", "b", "w"], ["y"]), [(1, "L", 1), ()], (floats(1, 8, 1), np.array(2)), (floats(1, 3, 1), np.array(2)),
        constants={"w": floats(4)})
+# Positions as floats, up to a size and back: x[i] + i·step.
+for name, limits, step in (("up to a size", ("o", "n"), 1), ("from a size to its negative", ("n", "m"), -1), ("by halves up to a size", ("o", "n"), 0.5)):
+    runs(f"Range of floats {name}", [Node("Shape", ["a"], ["s"]), Node("Squeeze", ["s"], ["d"]), Node("Cast", ["d"], ["n"], to=TensorProto.FLOAT), Node("Neg", ["n"], ["m"]), Node("Range", [*limits, "i"], ["y"])],
+         [("N",)], (floats(5),), (floats(1),), (floats(0),), constants=[("o", np.array(0, np.float32)), ("i", np.array(step, np.float32))])
