@@ -67,7 +67,9 @@ def dynamic_model(source, target):
     """Products and convolutions on bytes whose scales the run finds."""
     from onnxruntime.quantization import QuantType, quantize_dynamic
 
-    quantize_dynamic(str(source), str(target), per_channel=True, weight_type=QuantType.QInt8)
+    model = onnx.load(source)
+    del model.graph.value_info[:]  # an exporter writes shapes of weights there, which the quantiser turns
+    quantize_dynamic(model, str(target), per_channel=True, weight_type=QuantType.QInt8)
 
 
 def f16_model(source, target):
