@@ -2,6 +2,7 @@
 // Rules for blocks without a reduction: fused loops over contiguous memory, vectors, tiles for
 // transpositions; and what is left for blocks that no other rule takes.
 #include <algorithm>
+#include <functional>
 #include <numeric>
 
 #include "autoschedule/rules.h"
@@ -12,8 +13,10 @@ using namespace tir;
 
 namespace {
 
-constexpr int64_t kWholeVectors = 8;             ///< fewer: lanes that divide the size, rather than full ones
-constexpr int64_t kTransposeTile = 16;           ///< both sides of a tile: a line of floats of 32 bits
+constexpr int64_t kWholeVectors = 8;    ///< fewer: lanes that divide the size, rather than full ones
+constexpr int64_t kTransposeTile = 16;  ///< both sides of a tile: a line of floats of 32 bits
+/// The pass loop_partition cuts such a loop where its conditions change (pass/tensor/pragmas.h).
+constexpr const char* kPartitionHint = "pragma_loop_partition_hint";
 constexpr int64_t kChunk = 64, kLeastChunk = 8;  ///< vectors of one task
 constexpr int64_t kLeastChunked = 16;            ///< vectors; less is not cut into tasks
 /// A row of so few vectors or elements is not a task by itself.
@@ -90,11 +93,43 @@ bool worth_parallel(const Facts& f, const Target& target) {
   return total == kUnknown || cost::worth_parallel(double(total) * f.cost, target);
 }
 
+int64_t product(const Facts& f, size_t from, size_t to) {
+  int64_t n = 1;
+  for (size_t i = from; i < to; ++i)
+    n = n == kUnknown || f.extent[i] == kUnknown ? kUnknown : n * f.extent[i];
+  return n;
+}
+
+/// The first of the axes from `least` to `last` that all accesses walk as one, where those behind it satisfy
+/// `wanted`.
+size_t run_from(const Facts& f, size_t least, size_t last, const std::function<bool(int64_t)>& wanted) {
+  size_t from = last;
+  auto joined = [&](size_t i) {
+    auto walks = [&](const Access& a) { return walks_as_one(f, a, i); };
+    return wanted(f.extent[i + 1]) && !f.in_value[i] && !f.in_value[i + 1] && walks(f.write) &&
+           std::all_of(f.loads.begin(), f.loads.end(), walks);
+  };
+  while (from > least && joined(from - 1)) --from;
+  return from;
+}
+size_t symbolic_run_from(const Facts& f, size_t least, size_t last) {
+  return run_from(f, least, last, [](int64_t extent) { return extent == kUnknown; });
+}
+/// Axes that no tiles fill by themselves: of symbolic size, or (images of 7×7 or 56×56) of no whole number of
+/// them.
+size_t ragged_run_from(const Facts& f, size_t least, size_t last) {
+  return run_from(f, least, last,
+                  [](int64_t extent) { return extent == kUnknown || extent % kTransposeTile; });
+}
+
 /// The iterator along which a load is contiguous where the store is along the last one; -1: none.
 int transposed(const Facts& f) {
   const size_t last = f.extent.size() - 1;
   int out = -1;
-  const auto fills_tile = [&](size_t i) { return f.extent[i] == kUnknown || f.extent[i] >= kTransposeTile; };
+  const auto fills_tile = [&](size_t i) {
+    const int64_t size = product(f, ragged_run_from(f, 0, i), i + 1);
+    return size == kUnknown || size >= kTransposeTile;
+  };
   if (f.write.stride[last] != 1 || !fills_tile(last)) return out;
   for (const Access& l : f.loads)
     for (size_t i = 0; i < last; ++i)
@@ -102,24 +137,10 @@ int transposed(const Facts& f) {
   return out;
 }
 
-/// The first of the axes from `least` to `last` that all accesses walk as one, where those behind it are of
-/// symbolic size.
-size_t symbolic_run_from(const Facts& f, size_t least, size_t last) {
-  size_t from = last;
-  auto joined = [&](size_t i) {
-    auto walks = [&](const Access& a) { return walks_as_one(f, a, i); };
-    return f.extent[i + 1] == kUnknown && !f.in_value[i] && !f.in_value[i + 1] && walks(f.write) &&
-           std::all_of(f.loads.begin(), f.loads.end(), walks);
-  };
-  while (from > least && joined(from - 1)) --from;
-  return from;
-}
-
-/// A transposition in tiles that fit the first cache. Rows, and columns, of symbolic size are one run: those
-/// of narrow images fill no tiles.
+/// A transposition in tiles that fit the first cache. Rows, and columns, that fill no tiles are one run.
 void tile_transposition(Schedule& s, const Facts& f, size_t other, const Target& target) {
-  const size_t last = f.extent.size() - 1, columns_from = symbolic_run_from(f, other + 1, last),
-               rows_from = symbolic_run_from(f, 0, other);
+  const size_t last = f.extent.size() - 1, columns_from = ragged_run_from(f, other + 1, last),
+               rows_from = ragged_run_from(f, 0, other);
   if (columns_from < last) s.fuse_iterators(f.id, int(columns_from), int(last - columns_from + 1));
   if (rows_from < other) s.fuse_iterators(f.id, int(rows_from), int(other - rows_from + 1));
   other = rows_from;
@@ -128,20 +149,18 @@ void tile_transposition(Schedule& s, const Facts& f, size_t other, const Target&
   const std::vector<LoopRV> columns = s.split(loops.back(), {-1, kTransposeTile});
   std::vector<LoopRV> outer(loops.begin(), loops.end() - 1);
   outer[other] = rows[0];
-  outer.push_back(columns[0]);
+  // The last of the columns that are no whole tiles would keep all tiles from being turned in registers.
+  const int64_t width = product(f, columns_from, last + 1);
+  const bool ragged = width != kUnknown && width > kTransposeTile && width % kTransposeTile != 0;
+  if (!ragged) outer.push_back(columns[0]);
   std::vector<LoopRV> order = outer;
+  if (ragged) order.push_back(columns[0]);
   order.insert(order.end(), {rows[1], columns[1]});
   s.reorder(order);
   s.vectorize(columns[1]);
+  if (ragged) s.annotate(columns[0], kPartitionHint, Any(true));
   const LoopRV all = s.fuse(outer);
   if (worth_parallel(f, target)) s.parallel(all);
-}
-
-int64_t product(const Facts& f, size_t from, size_t to) {
-  int64_t n = 1;
-  for (size_t i = from; i < to; ++i)
-    n = n == kUnknown || f.extent[i] == kUnknown ? kUnknown : n * f.extent[i];
-  return n;
 }
 
 /// The product of those of the first `count` extents that are known.

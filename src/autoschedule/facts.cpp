@@ -28,6 +28,26 @@ int64_t plus(int64_t stride, int64_t c, int64_t step) {
   return step >= kIrregular || std::abs(c) >= kIrregular / step ? kIrregular : stride + c * step;
 }
 
+/// Finds strides that no dimension shows by itself: the indices of a reshape are digits of one number, and
+/// the address is that number again.
+void find_strides_of_address(const Buffer& b, const Array<PrimExpr>& indices, const std::vector<VarRef>& vars,
+                             std::vector<int64_t>& strides, Analyzer& a) {
+  PrimExpr address = 0;
+  int64_t step = 1;
+  for (size_t d = indices.size(); d-- > 0; step = times(step, b->shape[d])) {
+    if (step >= kIrregular) return;
+    address = address + indices[d] * step;
+  }
+  address = a.simplify(address);
+  for (size_t i = 0; i < vars.size(); ++i) {
+    if (strides[i] != kIrregular) continue;
+    const auto alone = affine_form(address, {vars[i]}, a);
+    if (!alone || uses_var(alone->base, vars[i].get())) continue;
+    strides[i] = 0;
+    for (auto& [v, c] : alone->terms) strides[i] = plus(strides[i], c, 1);
+  }
+}
+
 std::vector<int64_t> strides_of(const Buffer& b, const Array<PrimExpr>& indices,
                                 const std::vector<VarRef>& vars, Analyzer& a) {
   std::vector<int64_t> out(vars.size(), 0);
@@ -52,6 +72,7 @@ std::vector<int64_t> strides_of(const Buffer& b, const Array<PrimExpr>& indices,
         for (auto& [v, c] : alone->terms) out[i] = plus(out[i], c, step);
     }
   }
+  if (std::ranges::find(out, kIrregular) != out.end()) find_strides_of_address(b, indices, vars, out, a);
   return out;
 }
 

@@ -1,0 +1,50 @@
+// SPDX-License-Identifier: Apache-2.0
+// Transpositions between images and rows of tokens: tiles run across the rows of an image, of which few are
+// whole tiles wide, and the last columns stay out of the others' way.
+#include "test_targets.h"
+#include "trace_steps.h"
+
+namespace tenon::testing {
+namespace {
+
+Program to_tokens(int64_t channels, int64_t h, int64_t w) {
+  Tensor a = te::placeholder({channels, h, w}, f32, "A");
+  Tensor t = te::compute(
+      {h * w, channels},
+      [&](const Vars& v) {
+        return a({v[1], tir::floordiv(v[0], PrimExpr(w)), tir::floormod(v[0], PrimExpr(w))}) + 1.0;
+      },
+      "tokens");
+  return {"to_tokens", te::create_prim_func({a, t}), {}};
+}
+
+Program to_image(int64_t channels, int64_t h, int64_t w) {
+  Tensor a = te::placeholder({h * w, channels}, f32, "A");
+  Tensor t =
+      te::compute({channels, h, w}, [&](const Vars& v) { return a({v[1] * w + v[2], v[0]}) + 1.0; }, "image");
+  return {"to_image", te::create_prim_func({a, t}), {}};
+}
+
+TEST(Transpositions, OfDigitsOfAPixelAreTiled) {
+  const Target t = target_of({});
+  for (const auto& [h, w] : {std::pair{7, 7}, {2, 24}, {4, 4}, {8, 6}}) {
+    const Program p = to_tokens(20, h, w);
+    EXPECT_EQ(expect_same(p, t, "elementwise"), "applied");
+    EXPECT_NE(steps_of(default_schedule(p.function, t)).find("factors=[-1, 16]"), std::string::npos);
+  }
+}
+
+TEST(Transpositions, RunAcrossTheRowsOfAnImage) {
+  const Target t = target_of({});
+  for (const auto& [h, w] : {std::pair{7, 7}, {2, 24}, {4, 4}, {5, 16}}) {
+    const Program p = to_image(20, h, w);
+    EXPECT_EQ(expect_same(p, t, "elementwise"), "applied");
+    const std::string steps = steps_of(default_schedule(p.function, t));
+    EXPECT_NE(steps.find("factors=[-1, 16]"), std::string::npos);
+    EXPECT_EQ(steps.find("fuse_iterators") != std::string::npos, w % 16 != 0) << steps;
+    EXPECT_EQ(steps.find("partition_hint") != std::string::npos, h * w % 16 != 0) << steps;
+  }
+}
+
+}  // namespace
+}  // namespace tenon::testing
