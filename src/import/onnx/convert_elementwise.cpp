@@ -160,6 +160,7 @@ Values clip(N& n) {
   }
   auto bound = [&](size_t i) -> std::optional<double> {
     if (!n.has(i)) return i == 1 ? -INFINITY : INFINITY;
+    if (n.dtype(i) != t) n.malformed("the bounds of Clip are of another type than its input");
     const auto* c = n.in(i).as<graph::Constant>();
     if (c && c->data.size() == 1) return c->data.element(0);
     return std::nullopt;
@@ -390,7 +391,12 @@ Expr dequantize(N& n, const Expr& x, const Expr& scale, const Expr& zero) {
 /// What a quantisation makes.
 DataType quantized_type(N& n) {
   DataType to = !n.has(2) ? tenon::u8 : n.form(2) ? n.form(2)->element : n.dtype(2);
-  if (const int64_t code = n.attr_int("output_dtype", 0); code != 0) to = stored_type(int(code));
+  if (const int64_t code = n.attr_int("output_dtype", 0); code != 0) {
+    const DataType wanted = stored_type(int(code));
+    if (n.has(2) && wanted != to)
+      n.malformed(fmt::format("the zero points of {} are of another type than 'output_dtype'", n.op_type()));
+    to = wanted;
+  }
   if (!to.is_integer() && !to.is_float8() && !is_stored_only(to))
     n.unsupported("quantisation to this type is not supported");
   return to;

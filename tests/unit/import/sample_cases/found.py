@@ -185,3 +185,7 @@ misfit("STFT of fewer elements than a frame, in steps that the run knows", Node(
 for name, limits, step in (("up to a size", ("o", "n"), 1), ("from a size to its negative", ("n", "m"), -1), ("by halves up to a size", ("o", "n"), 0.5)):
     runs(f"Range of floats {name}", [Node("Shape", ["a"], ["s"]), Node("Squeeze", ["s"], ["d"]), Node("Cast", ["d"], ["n"], to=TensorProto.FLOAT), Node("Neg", ["n"], ["m"]), Node("Range", [*limits, "i"], ["y"])],
          [("N",)], (floats(5),), (floats(1),), (floats(0),), constants=[("o", np.array(0, np.float32)), ("i", np.array(step, np.float32))])
+one("Clip", floats(2, 3), np.array(0, np.int32), constants=(1,), name="Clip by a bound of another type", refused="T2020", expected=[f32(0)])
+one("Clip", floats(2, 3), None, np.array(1.0), name="Clip by a bound of another type that the run gives", refused="T2020", expected=[f32(0)])
+one("QuantizeLinear", floats(2, 3), f32(0.5).reshape(()), np.array(3, np.uint8), constants=(1, 2), output_dtype=TensorProto.INT8, name="QuantizeLinear to another type than its zero point's", refused="T2020",
+    expected=[f32(0)])
