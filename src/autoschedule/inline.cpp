@@ -27,12 +27,15 @@ double nominal_instances(const Facts& f, bool only_spatial) {
   return n;
 }
 
-/// A load at another place and nothing else; its own index is regular.
+/// A load at another place and nothing else; its own index is regular. A conversion to fewer bits is more
+/// than that: products take narrow operands from memory, not what they would make of wide ones again and
+/// again.
 bool moves_only(const Facts& f) {
   return f.cost <= kMoveCost &&
          std::none_of(f.in_value.begin(), f.in_value.end(), [](bool used) { return used; }) &&
-         std::all_of(f.loads.begin(), f.loads.end(), [](const Access& l) {
-           return std::all_of(l.stride.begin(), l.stride.end(), [](int64_t s) { return s < kIrregular; });
+         std::all_of(f.loads.begin(), f.loads.end(), [&](const Access& l) {
+           return l.buffer->dtype.bits <= f.write.buffer->dtype.bits &&
+                  std::all_of(l.stride.begin(), l.stride.end(), [](int64_t s) { return s < kIrregular; });
          });
 }
 

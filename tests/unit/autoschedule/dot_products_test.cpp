@@ -69,6 +69,26 @@ Program plane_by_turns(int64_t step) {
   return {"plane by turns", te::create_prim_func({x, k, y}), {}};
 }
 
+/// Keys of float32 are turned and rounded in front of a product with queries: a (m, k) · round(b (n, k))ᵀ.
+Program rounded_keys(int64_t m, int64_t n, int64_t k) {
+  Tensor a = te::placeholder({m, k}, bf16, "A"), b = te::placeholder({n, k}, f32, "B");
+  Tensor turned = te::compute({k, n}, [&](const Vars& v) { return b({v[1], v[0]}); }, "turned");
+  Tensor rounded =
+      te::compute({k, n}, [&](const Vars& v) { return tir::cast(bf16, turned({v[0], v[1]})); }, "rounded");
+  tir::IterVar r = te::reduce_axis(tir::range(PrimExpr(0), PrimExpr(k)), "r");
+  Tensor c = te::compute(
+      {m, n},
+      [&](const Vars& v) {
+        return te::sum(tir::cast(f32, a({v[0], r->var})) * tir::cast(f32, rounded({r->var, v[1]})), {r});
+      },
+      "C");
+  return {"rounded keys", te::create_prim_func({a, b, c}), {}};
+}
+
+TEST(DotProducts, TakeOperandsThatAreRoundedForThem) {
+  expect_scheduled(rounded_keys(64, 48, 32), vnni(), "dot2.bfloat16_bfloat16");
+}
+
 TEST(DotProducts, FoundAtOddSizes) {
   for (auto [m, n, k] : std::vector<std::array<int64_t, 3>>{{40, 48, 32}, {33, 35, 30}, {34, 33, 7}}) {
     expect_scheduled(product(m, n, k, u8, i8), vnni(), "dot4.uint8_int8");
