@@ -14,6 +14,10 @@ Each model runs with its sizes known (`sizes`) and with symbolic sizes (`symboli
     artifact    written to a file and loaded
     interpreter not compiled, but interpreted as it was imported (by name only: no code is made, so it is cheap)
 
+With --networks layers are drawn that have channels as models do, with a symbolic batch, and the third mode is a precision:
+    bf16, f16   --precision, batch symbolic    bf16sizes   batch known
+    qdq         quantised by ONNX Runtime's quantiser
+
 A finding is cut down to a few nodes and written to OUT/SEED_MODE: model.onnx, inputs_0.npz and finding.txt. Kinds of findings:
     differs     another result                  refused     Tenon refuses what ONNX Runtime runs
     accepted    Tenon runs what both refuse     internal, crash, hang
@@ -38,12 +42,12 @@ import judge
 import shrink
 from worker import Worker
 
-EXTRA = [m for m in judge.MODES if m not in ("sizes", "symbolic", "interpreter")]
+EXTRA = [m for m in judge.MODES if m not in ("sizes", "symbolic", "interpreter", *judge.PRECISIONS)]
 
 
-def modes_of(seed, only):
-    """Known sizes, symbolic sizes, and one more mode that the seed picks."""
-    return only or ["sizes", "symbolic", random.Random(seed).choice(EXTRA)]
+def modes_of(seed, only, networks):
+    """Known sizes, symbolic sizes, and one more mode that the seed picks; of networks a precision."""
+    return only or ["sizes", "symbolic", random.Random(seed).choice(judge.PRECISIONS if networks else EXTRA)]
 
 
 def findings_of(reply):
@@ -115,7 +119,7 @@ def run(o):
                 return
             folder = pathlib.Path(space) / str(seed)
             busy[worker] = seed, folder
-            worker.send({"seed": seed, "nodes": o.nodes, "folder": str(folder), "modes": modes_of(seed, o.modes)})
+            worker.send({"seed": seed, "nodes": o.nodes, "networks": o.networks, "folder": str(folder), "modes": modes_of(seed, o.modes, o.networks)})
 
         for w in workers:
             begin(w)
@@ -161,6 +165,7 @@ def main():
     parser.add_argument("--seconds", type=int, help="end after so long")
     parser.add_argument("--seed", type=int, default=1, help="of the first model (default 1)")
     parser.add_argument("--nodes", type=int, default=10, help="most operators drawn for a model (default 10)")
+    parser.add_argument("--networks", action="store_true", help="draw networks of layers with channels as models have them, in place of single operators")
     parser.add_argument("--modes", type=lambda s: s.split(","), help=f"in place of those above: {','.join(judge.MODES)}")
     parser.add_argument("--jobs", type=int, default=os.cpu_count(), help="processes")
     parser.add_argument("--timeout", type=int, default=60, help="seconds of processor time of one step that count as a hang (default 60)")

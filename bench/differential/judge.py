@@ -7,6 +7,7 @@ import sys
 import tempfile
 import warnings
 
+import layers
 import numpy as np
 import onnx
 from draw import outer_names, session_of
@@ -18,12 +19,15 @@ NUDGE = 1e-6  # floats of an input are changed by so much where it is asked whet
 
 @dataclasses.dataclass
 class Mode:
-    """How Tenon compiles: settings of `tenon.compile`; sizes left symbolic, or those of each run."""
+    """How Tenon compiles: settings of `tenon.compile`; sizes left symbolic, or those of each run. `loose`: most root mean square of
+    the difference for one of the result where values are rounded on the way; `quantised`: by ONNX Runtime's quantiser first."""
     settings: dict
     symbolic: bool = True
     bounds: bool = False
     file: bool = False
     interpreted: bool = False
+    loose: float = 0
+    quantised: bool = False
 
 
 MODES = {
@@ -36,7 +40,12 @@ MODES = {
     "bounds": Mode({}, bounds=True),
     "artifact": Mode({}, file=True),
     "interpreter": Mode({}, interpreted=True),
+    "bf16": Mode({"precision": "bf16"}, loose=0.03),
+    "bf16sizes": Mode({"precision": "bf16"}, symbolic=False, loose=0.03),
+    "f16": Mode({"precision": "f16"}, loose=0.01),
+    "qdq": Mode({}, loose=0.08, quantised=True),
 }
+PRECISIONS = ("bf16", "bf16sizes", "f16", "qdq")
 
 
 # What the interpreter says where compiled programs say the other: a shape is not the one that is required.
@@ -73,6 +82,15 @@ def difference(got, want, exact):
         return None
     at = tuple(int(i) for i in np.argwhere(wrong)[0])
     return f"element {list(at)} of {list(want.shape)} is {got[at]!r}, wanted {want[at]!r} ({int(wrong.sum())} differ)"
+
+
+def far_off(got, want, most):
+    """The same for results of values that were rounded on the way."""
+    got, want = np.asarray(got), np.asarray(want)
+    if got.dtype != want.dtype or got.shape != want.shape:
+        return f"{got.dtype}{list(got.shape)}, wanted {want.dtype}{list(want.shape)}"
+    off, size = (np.sqrt(np.mean(np.square(v.astype(np.float64)))) for v in (got - want, want))
+    return None if off <= most * (size + 1e-3) else f"the root mean square of the difference is {off / (size + 1e-3):.3f} of the result's"
 
 
 def compared(got, want, exact):
@@ -200,12 +218,14 @@ def check(model, feeds, exact_names, mode, say=lambda words: None):
     import tenon
     names = [o.name for o in model.graph.output]
     exact = [n in exact_names for n in names]
-    session = session_of(model.SerializeToString())
-    runs = [(k, f, *by_onnxruntime(session, f)) for k, f in enumerate(feeds)]
-    if not MODES[mode].symbolic:
-        runs = runs[:1]
-    say(f"compile {mode}")
     with tempfile.TemporaryDirectory() as folder:
+        if MODES[mode].quantised:
+            model = layers.quantised(model, feeds[0], pathlib.Path(folder))
+        session = session_of(model.SerializeToString())
+        runs = [(k, f, *by_onnxruntime(session, f)) for k, f in enumerate(feeds)]
+        if not MODES[mode].symbolic:
+            runs = runs[:1]
+        say(f"compile {mode}")
         try:
             executable = compiled(model, mode, [f for _, f, _, _ in runs], pathlib.Path(folder))
         except tenon.Error as e:
@@ -227,7 +247,10 @@ def check(model, feeds, exact_names, mode, say=lambda words: None):
                     findings.append(found)
                 continue
             say(f"reference {mode} {k}")
-            if refusal:
+            if MODES[mode].loose and not refusal:
+                words = [f"output {k}: {w}" for k, (g, v) in enumerate(zip(got, want)) if (w := far_off(g, v, MODES[mode].loose))]
+                found = ("differs", "; ".join(words)) if words else None
+            elif refusal:
                 found = accepted(model, feed, got, exact, refusal)
             else:
                 found = differing(model, session, feed, got, want, exact)
