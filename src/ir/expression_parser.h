@@ -4,6 +4,7 @@
 #include <fmt/format.h>
 
 #include "ir/parse_syntax.h"
+#include "ir/token_cursor.h"
 #include "ir/verify.h"
 
 namespace tenon::script {
@@ -12,10 +13,7 @@ namespace tenon::script {
 /// admits stays below.
 constexpr int kMaxDepth = kMaxNesting + 200;
 
-/// What is wrong has been reported; the statement is given up.
-struct SyntaxError {};
-
-class ExpressionParser {
+class ExpressionParser : protected TokenCursor<Token> {
  protected:
   ExpressionParser(std::string_view text, const std::string& name, DiagnosticList& problems)
       : problems_(problems), tree_(std::make_unique<Tree>()) {
@@ -23,13 +21,6 @@ class ExpressionParser {
     tokens_ = lex(tree_->source, problems);
   }
 
-  const Token& peek(size_t n = 0) const { return tokens_[std::min(at_ + n, tokens_.size() - 1)]; }
-  bool is_op(std::string_view s, size_t n = 0) const { return peek(n).kind == Tok::op && peek(n).text == s; }
-  bool is_word(std::string_view s, size_t n = 0) const {
-    return peek(n).kind == Tok::name && peek(n).text == s;
-  }
-  bool take_op(std::string_view s) { return is_op(s) && (++at_, true); }
-  bool take_word(std::string_view s) { return is_word(s) && (++at_, true); }
   static std::string shown(const Token& t);
   [[noreturn]] void fail(std::string code, std::string message, std::string hint = {});
   void expect_op(std::string_view s, std::string_view where) {
@@ -38,7 +29,7 @@ class ExpressionParser {
   }
   Ast* node(ExprKind kind, uint32_t begin);
   Ast* done(Ast* n) {
-    n->end = tokens_[at_ ? at_ - 1 : 0].end;
+    n->end = last_end();
     return n;
   }
   struct Deeper {
@@ -75,9 +66,7 @@ class ExpressionParser {
 
   DiagnosticList& problems_;
   std::unique_ptr<Tree> tree_;
-  std::vector<Token> tokens_;
-  size_t at_ = 0;
-  int depth_ = 0, errors_ = 0;
+  int errors_ = 0;
 };
 
 }  // namespace tenon::script

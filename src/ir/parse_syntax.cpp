@@ -88,7 +88,7 @@ class SyntaxParser : ExpressionParser {
     return s;
   }
   AstStmt* finish(AstStmt* s) {
-    s->end = tokens_[at_ ? at_ - 1 : 0].end;
+    s->end = last_end();
     return s;
   }
   void end_of_line() {

@@ -4,11 +4,9 @@
 #include <fmt/format.h>
 
 #include "import/relay/syntax.h"
+#include "ir/token_cursor.h"
 
 namespace tenon::relay {
-
-/// Thrown after a mistake was noted; caught per step and definition, so that the next one is looked at too.
-struct SyntaxError {};
 
 /// A literal's type is written behind it: 1f16, 3i64; alone f is 32 bits, a whole number int32 where it fits.
 struct Literal {
@@ -18,21 +16,14 @@ struct Literal {
   DataType dtype;
 };
 
-class Parser {
+/// A mistake gives up the step or definition at hand, and the next one is looked at too.
+class Parser : TokenCursor<Token> {
  public:
   Parser(std::string_view text, const std::string& name, DiagnosticList& problems);
   std::unique_ptr<Tree> run();
 
  private:
   // ---- parser.cpp: tokens, definitions, types
-  const Token& peek(size_t n = 0) const { return tokens_[std::min(at_ + n, tokens_.size() - 1)]; }
-  bool is_op(std::string_view s, size_t n = 0) const { return peek(n).kind == Tok::op && peek(n).text == s; }
-  bool is_word(std::string_view s, size_t n = 0) const {
-    return peek(n).kind == Tok::name && peek(n).text == s;
-  }
-  bool take_op(std::string_view s) { return is_op(s) && (++at_, true); }
-  bool take_word(std::string_view s) { return is_word(s) && (++at_, true); }
-  uint32_t last_end() const { return at_ == 0 ? 0 : tokens_[at_ - 1].end; }
   static std::string shown(const Token& t);
   Span span(const Placed& p) const { return {tree_->source, p.begin, p.end}; }
   void note(std::string code, std::string message, const Placed& at, std::string hint = {});
@@ -83,9 +74,7 @@ class Parser {
 
   DiagnosticList& problems_;
   std::unique_ptr<Tree> tree_;
-  std::vector<Token> tokens_;
-  size_t at_ = 0, told_ = size_t(-1);  ///< the token at hand, and the one where the last mistake was told
-  int depth_ = 0;
+  size_t told_ = size_t(-1);  ///< the token where the last mistake was told
 };
 
 template <class F>
