@@ -93,6 +93,12 @@ IRModule rewrite_functions(IRModule module, Args&&... args) {
   });
 }
 
+/// A pass that runs `Rewriter()` over every graph function.
+template <class Rewriter>
+IRModule each_function(IRModule module, PassContext&) {
+  return rewrite_functions<Rewriter>(std::move(module));
+}
+
 /// The same for passes that replace weights: the old ones go one by one when nobody else holds the module.
 IRModule consume_functions(IRModule module, FunctionRef<Ref<Function>(Ref<Function>)> rewrite);
 

@@ -36,14 +36,9 @@ class Converter : public tensor_detail::Rewriter {
 
 }  // namespace
 
-static IRModule convert_blocks_to_opaque(IRModule module, PassContext&) {
-  return tensor_detail::map_bodies(
-      module, [](const std::string&, const PrimFunc& f) { return Converter().stmt(f->body); });
-}
-
 const Pass& convert_blocks_to_opaque_pass = register_pass({
     .name = "convert_blocks_to_opaque",
-    .run = convert_blocks_to_opaque,
+    .run = tensor_detail::each_body<Converter>,
     .level = 0,
     .summary = "block iterators become their bindings",
     .needs = {"lower_block_init"},

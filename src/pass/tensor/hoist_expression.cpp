@@ -70,14 +70,9 @@ class HoistExpression : public tensor_detail::Rewriter {
 
 }  // namespace
 
-static IRModule hoist_expression(IRModule module, PassContext&) {
-  return tensor_detail::map_bodies(
-      module, [](const std::string&, const PrimFunc& f) { return HoistExpression().stmt(f->body); });
-}
-
 const Pass& hoist_expression_pass = register_pass({
     .name = "hoist_expression",
-    .run = hoist_expression,
+    .run = tensor_detail::each_body<HoistExpression>,
     .level = 2,
     .summary = "values and conditions that a loop does not change leave it",
 });

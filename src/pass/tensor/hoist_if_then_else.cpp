@@ -78,14 +78,9 @@ class Hoist : public tensor_detail::Rewriter {
 
 }  // namespace
 
-static IRModule hoist_if_then_else(IRModule module, PassContext&) {
-  return tensor_detail::map_bodies(
-      module, [](const std::string&, const PrimFunc& f) { return Hoist().stmt(f->body); });
-}
-
 const Pass& hoist_if_then_else_pass = register_pass({
     .name = "hoist_if_then_else",
-    .run = hoist_if_then_else,
+    .run = tensor_detail::each_body<Hoist>,
     .level = 1,
     .summary = "conditions that a loop does not change move out of it",
 });

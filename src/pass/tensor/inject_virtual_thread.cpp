@@ -110,14 +110,9 @@ class Inject : public tensor_detail::Rewriter {
 
 }  // namespace
 
-static IRModule inject_virtual_thread(IRModule module, PassContext&) {
-  return tensor_detail::map_bodies(
-      module, [](const std::string&, const PrimFunc& f) { return Inject().stmt(f->body); });
-}
-
 const Pass& inject_virtual_thread_pass = register_pass({
     .name = "inject_virtual_thread",
-    .run = inject_virtual_thread,
+    .run = tensor_detail::each_body<Inject>,
     .level = 0,
     .summary = "virtual threads run statement by statement",
     .needs = {"flatten_buffer"},

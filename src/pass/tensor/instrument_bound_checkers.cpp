@@ -138,14 +138,9 @@ class Instrument : public tensor_detail::Rewriter {
 
 }  // namespace
 
-static IRModule instrument_bound_checkers(IRModule module, PassContext&) {
-  return tensor_detail::map_bodies(
-      module, [](const std::string&, const PrimFunc& f) { return Instrument(f).stmt(f->body); });
-}
-
 const Pass& instrument_bound_checkers_pass = register_pass({
     .name = "instrument_bound_checkers",
-    .run = instrument_bound_checkers,
+    .run = tensor_detail::each_body<Instrument>,
     .level = 0,
     .summary = "accesses are asserted to be inside their buffers",
 });

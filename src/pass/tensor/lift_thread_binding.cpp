@@ -160,14 +160,9 @@ class Lift : public tensor_detail::Rewriter {
 
 }  // namespace
 
-static IRModule lift_thread_binding(IRModule module, PassContext&) {
-  return tensor_detail::map_bodies(
-      module, [](const std::string&, const PrimFunc& f) { return Lift().stmt(f->body); });
-}
-
 const Pass& lift_thread_binding_pass = register_pass({
     .name = "lift_thread_binding",
-    .run = lift_thread_binding,
+    .run = tensor_detail::each_body<Lift>,
     .level = 0,
     .summary = "a kernel has one loop for each axis of threads",
     .needs = {"lower_opaque_block"},

@@ -191,14 +191,9 @@ class LowerInit : public tensor_detail::Rewriter {
 
 }  // namespace
 
-static IRModule lower_block_init(IRModule module, PassContext&) {
-  return tensor_detail::map_bodies(
-      module, [](const std::string&, const PrimFunc& f) { return LowerInit(f).stmt(f->body); });
-}
-
 const Pass& lower_block_init_pass = register_pass({
     .name = "lower_block_init",
-    .run = lower_block_init,
+    .run = tensor_detail::each_body<LowerInit>,
     .level = 0,
     .summary = "a block's init becomes an if on its first iteration",
 });

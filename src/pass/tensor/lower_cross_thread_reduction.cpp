@@ -323,15 +323,9 @@ class CrossThread : public tensor_detail::Rewriter {
 
 }  // namespace
 
-static IRModule lower_cross_thread_reduction(IRModule module, PassContext&) {
-  return tensor_detail::map_bodies(module, [](const std::string&, const PrimFunc& f) {
-    return tensor_detail::has_threads(f->body) ? CrossThread().stmt(f->body) : Stmt();
-  });
-}
-
 const Pass& lower_cross_thread_reduction_pass = register_pass({
     .name = "lower_cross_thread_reduction",
-    .run = lower_cross_thread_reduction,
+    .run = tensor_detail::each_body_with_threads<CrossThread>,
     .level = 0,
     .summary = "threads reduce their parts, then together",
     .changes = Changes::sum_order,

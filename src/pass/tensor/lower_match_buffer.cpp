@@ -163,14 +163,9 @@ class Matcher : public tensor_detail::Rewriter {
 
 }  // namespace
 
-static IRModule lower_match_buffer(IRModule module, PassContext&) {
-  return tensor_detail::map_bodies(
-      module, [](const std::string&, const PrimFunc& f) { return Matcher().stmt(f->body); });
-}
-
 const Pass& lower_match_buffer_pass = register_pass({
     .name = "lower_match_buffer",
-    .run = lower_match_buffer,
+    .run = tensor_detail::each_body<Matcher>,
     .level = 0,
     .summary = "matched regions become accesses of the source",
     .needs = {"convert_blocks_to_opaque"},

@@ -147,15 +147,9 @@ class LowerAllreduce : public tensor_detail::Rewriter {
 
 }  // namespace
 
-static IRModule lower_thread_allreduce(IRModule module, PassContext&) {
-  return tensor_detail::map_bodies(module, [](const std::string&, const PrimFunc& f) {
-    return tensor_detail::has_threads(f->body) ? LowerAllreduce().stmt(f->body) : Stmt();
-  });
-}
-
 const Pass& lower_thread_allreduce_pass = register_pass({
     .name = "lower_thread_allreduce",
-    .run = lower_thread_allreduce,
+    .run = tensor_detail::each_body_with_threads<LowerAllreduce>,
     .level = 0,
     .summary = "threads combine their values in shared memory",
     .needs = {"lift_thread_binding", "flatten_buffer"},

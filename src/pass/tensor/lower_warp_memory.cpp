@@ -95,15 +95,9 @@ class Warp : public tensor_detail::Rewriter {
 
 }  // namespace
 
-static IRModule lower_warp_memory(IRModule module, PassContext&) {
-  return tensor_detail::map_bodies(module, [](const std::string&, const PrimFunc& f) {
-    return tensor_detail::has_threads(f->body) ? Warp().stmt(f->body) : Stmt();
-  });
-}
-
 const Pass& lower_warp_memory_pass = register_pass({
     .name = "lower_warp_memory",
-    .run = lower_warp_memory,
+    .run = tensor_detail::each_body_with_threads<Warp>,
     .level = 0,
     .summary = "memory of a warp lies in the registers of its threads",
     .needs = {"lift_thread_binding", "flatten_buffer"},

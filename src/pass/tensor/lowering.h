@@ -82,6 +82,9 @@ inline tir::Stmt unmasked(const tir::Stmt& s) {
       [&](const tir::Select& n) -> PrimExpr { return all(n.condition) ? n.true_value : PrimExpr(); });
 }
 
+/// Does a loop below s have GPU threads?
+bool has_threads(const tir::Stmt& s);
+
 /// Each tensor program that is not yet a kernel, its body mapped; null or the same body: unchanged. Programs
 /// that jump are left alone until `lower_jumps` ran.
 template <class F>
@@ -111,6 +114,28 @@ IRModule map_bodies(const IRModule& module, const PassContext& context, F f) {
   return out;
 }
 
+/// A pass that rewrites every body by `Rewriter(function)`, or `Rewriter()` where it asks nothing of the
+/// function.
+template <class Rewriter>
+tir::Stmt rewritten_body(const tir::PrimFunc& f) {
+  if constexpr (std::is_constructible_v<Rewriter, tir::PrimFunc>)
+    return Rewriter(f).stmt(f->body);
+  else
+    return Rewriter().stmt(f->body);
+}
+template <class Rewriter>
+IRModule each_body(IRModule module, PassContext&) {
+  return map_bodies(module,
+                    [](const std::string&, const tir::PrimFunc& f) { return rewritten_body<Rewriter>(f); });
+}
+/// The same for bodies of GPU threads alone.
+template <class Rewriter>
+IRModule each_body_with_threads(IRModule module, PassContext&) {
+  return map_bodies(module, [](const std::string&, const tir::PrimFunc& f) {
+    return has_threads(f->body) ? rewritten_body<Rewriter>(f) : tir::Stmt();
+  });
+}
+
 /// Is there a statement of this kind? Expressions are not looked at.
 template <class T>
 bool has_statement(const tir::Stmt& s) {
@@ -133,8 +158,6 @@ std::vector<tir::VarRef> sizes_of(const tir::PrimFunc& f);
 inline bool is_thread_loop(const tir::For& n) {
   return n.kind == tir::ForKind::thread_binding && n.thread_tag.starts_with("threadIdx.");
 }
-/// Does a loop below s have GPU threads?
-bool has_threads(const tir::Stmt& s);
 /// s with every access to `from`, a flat buffer, made to `to` at `place` elements further on.
 tir::Stmt moved(const tir::Stmt& s, const tir::Buffer& from, const tir::Buffer& to, const PrimExpr& place);
 /// A located refusal of a program that cannot be lowered.

@@ -150,15 +150,9 @@ class Merge : public tensor_detail::Rewriter {
 
 }  // namespace
 
-static IRModule merge_shared_memory_allocations(IRModule module, PassContext&) {
-  return tensor_detail::map_bodies(module, [](const std::string&, const PrimFunc& f) {
-    return tensor_detail::has_threads(f->body) ? Merge().stmt(f->body) : Stmt();
-  });
-}
-
 const Pass& merge_shared_memory_allocations_pass = register_pass({
     .name = "merge_shared_memory_allocations",
-    .run = merge_shared_memory_allocations,
+    .run = tensor_detail::each_body_with_threads<Merge>,
     .level = 0,
     .summary = "shared memory of a kernel is one allocation",
     .needs = {"lift_thread_binding", "flatten_buffer"},

@@ -119,14 +119,9 @@ class Narrow : public tensor_detail::Rewriter {
 
 }  // namespace
 
-static IRModule narrow_data_type(IRModule module, PassContext&) {
-  return tensor_detail::map_bodies(
-      module, [](const std::string&, const PrimFunc& f) { return Narrow().stmt(f->body); });
-}
-
 const Pass& narrow_data_type_pass = register_pass({
     .name = "narrow_data_type",
-    .run = narrow_data_type,
+    .run = tensor_detail::each_body<Narrow>,
     .level = 3,
     .summary = "64-bit divisions are done in 32 bits where ranges prove it",
 });

@@ -97,14 +97,9 @@ class Remove : public tensor_detail::Rewriter {
 
 }  // namespace
 
-static IRModule remove_no_op(IRModule module, PassContext&) {
-  return tensor_detail::map_bodies(
-      module, [](const std::string&, const PrimFunc& f) { return Remove().stmt(f->body); });
-}
-
 const Pass& remove_no_op_pass = register_pass({
     .name = "remove_no_op",
-    .run = remove_no_op,
+    .run = tensor_detail::each_body<Remove>,
     .level = 0,
     .summary = "statements without an effect go",
 });

@@ -111,14 +111,9 @@ class StorageRewriter : public tensor_detail::Rewriter {
 
 }  // namespace
 
-static IRModule storage_rewrite(IRModule module, PassContext&) {
-  return tensor_detail::map_bodies(
-      module, [](const std::string&, const PrimFunc& f) { return StorageRewriter().stmt(f->body); });
-}
-
 const Pass& storage_rewrite_pass = register_pass({
     .name = "storage_rewrite",
-    .run = storage_rewrite,
+    .run = tensor_detail::each_body<StorageRewriter>,
     .level = 1,
     .summary = "allocations share memory",
     .needs = {"flatten_buffer"},

@@ -300,15 +300,9 @@ class Sync : public tensor_detail::Rewriter {
 
 }  // namespace
 
-static IRModule thread_sync(IRModule module, PassContext&) {
-  return tensor_detail::map_bodies(module, [](const std::string&, const PrimFunc& f) {
-    return tensor_detail::has_threads(f->body) ? Sync().stmt(f->body) : Stmt();
-  });
-}
-
 const Pass& thread_sync_pass = register_pass({
     .name = "thread_sync",
-    .run = thread_sync,
+    .run = tensor_detail::each_body_with_threads<Sync>,
     .level = 0,
     .summary = "barriers between accesses of different threads",
     .needs = {"lift_thread_binding", "flatten_buffer"},

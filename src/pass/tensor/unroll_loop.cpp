@@ -68,14 +68,9 @@ class Unroll : public tensor_detail::Rewriter {
 
 }  // namespace
 
-static IRModule unroll_loop(IRModule module, PassContext&) {
-  return tensor_detail::map_bodies(
-      module, [](const std::string&, const PrimFunc& f) { return Unroll().stmt(f->body); });
-}
-
 const Pass& unroll_loop_pass = register_pass({
     .name = "unroll_loop",
-    .run = unroll_loop,
+    .run = tensor_detail::each_body<Unroll>,
     .level = 0,
     .summary = "unrolled loops become their iterations",
 });

@@ -511,14 +511,9 @@ class Vectorize : public tensor_detail::Rewriter {
 
 }  // namespace
 
-static IRModule vectorize_loop(IRModule module, PassContext&) {
-  return tensor_detail::map_bodies(
-      module, [](const std::string&, const PrimFunc& f) { return Vectorize(f).stmt(f->body); });
-}
-
 const Pass& vectorize_loop_pass = register_pass({
     .name = "vectorize_loop",
-    .run = vectorize_loop,
+    .run = tensor_detail::each_body<Vectorize>,
     .level = 0,
     .summary = "vector loops become vector operations",
     .needs = {"flatten_buffer"},

@@ -85,13 +85,9 @@ class DecomposeOps : public BodyRewriter {
 }  // namespace
 }  // namespace graph
 
-static IRModule decompose_ops_for_inference(IRModule module, PassContext&) {
-  return graph::rewrite_functions<graph::DecomposeOps>(std::move(module));
-}
-
 const Pass& decompose_ops_for_inference_pass = register_pass({
     .name = "decompose_ops_for_inference",
-    .run = decompose_ops_for_inference,
+    .run = graph::each_function<graph::DecomposeOps>,
     .summary = "normalisations are written out",
     .needs = {"infer_types"},
     .changes = Changes::rounding,

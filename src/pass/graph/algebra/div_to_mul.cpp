@@ -35,13 +35,9 @@ class DivToMul : public BodyRewriter {
 }  // namespace
 }  // namespace graph
 
-static IRModule div_to_mul(IRModule module, PassContext&) {
-  return graph::rewrite_functions<graph::DivToMul>(std::move(module));
-}
-
 const Pass& div_to_mul_pass = register_pass({
     .name = "div_to_mul",
-    .run = div_to_mul,
+    .run = graph::each_function<graph::DivToMul>,
     .summary = "division by constants becomes multiplication",
     .needs = {"infer_types"},
     .changes = Changes::rounding,

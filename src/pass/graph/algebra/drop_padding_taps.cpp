@@ -162,13 +162,9 @@ class DropPaddingTaps : public BodyRewriter {
 }  // namespace
 }  // namespace graph
 
-static IRModule drop_padding_taps(IRModule module, PassContext&) {
-  return graph::rewrite_functions<graph::DropPaddingTaps>(std::move(module));
-}
-
 const Pass& drop_padding_taps_pass = register_pass({
     .name = "drop_padding_taps",
-    .run = drop_padding_taps,
+    .run = graph::each_function<graph::DropPaddingTaps>,
     .level = 2,
     .summary = "kernel elements of convolutions that only meet padding are left out",
     .needs = {"infer_types"},

@@ -41,13 +41,9 @@ class ExpandMatmulOfSum : public BodyRewriter {
 }  // namespace
 }  // namespace graph
 
-static IRModule expand_matmul_of_sum(IRModule module, PassContext&) {
-  return graph::rewrite_functions<graph::ExpandMatmulOfSum>(std::move(module));
-}
-
 const Pass& expand_matmul_of_sum_pass = register_pass({
     .name = "expand_matmul_of_sum",
-    .run = expand_matmul_of_sum,
+    .run = graph::each_function<graph::ExpandMatmulOfSum>,
     .summary = "x·(A + B·C) becomes x·A + (x·B)·C",
     .needs = {"infer_types"},
     .changes = Changes::rounding,

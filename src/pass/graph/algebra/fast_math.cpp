@@ -30,13 +30,9 @@ class FastMath : public BodyRewriter {
 }  // namespace
 }  // namespace graph
 
-static IRModule fast_math(IRModule module, PassContext&) {
-  return graph::rewrite_functions<graph::FastMath>(std::move(module));
-}
-
 const Pass& fast_math_pass = register_pass({
     .name = "fast_math",
-    .run = fast_math,
+    .run = graph::each_function<graph::FastMath>,
     .summary = "exponentials become their cheaper forms",
     .needs = {"infer_types"},
     .changes = Changes::rounding,

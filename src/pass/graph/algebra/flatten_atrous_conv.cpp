@@ -66,13 +66,9 @@ class FlattenAtrousConv : public BodyRewriter {
 }  // namespace
 }  // namespace graph
 
-static IRModule flatten_atrous_conv(IRModule module, PassContext&) {
-  return graph::rewrite_functions<graph::FlattenAtrousConv>(std::move(module));
-}
-
 const Pass& flatten_atrous_conv_pass = register_pass({
     .name = "flatten_atrous_conv",
-    .run = flatten_atrous_conv,
+    .run = graph::each_function<graph::FlattenAtrousConv>,
     .summary = "convolutions between batches of phases are dilated ones",
     .needs = {"infer_types"},
     .changes = Changes::sum_order,

@@ -52,13 +52,9 @@ class QnnCanonicalize : public BodyRewriter {
 }  // namespace
 }  // namespace graph
 
-static IRModule qnn_canonicalize(IRModule module, PassContext&) {
-  return graph::rewrite_functions<graph::QnnCanonicalize>(std::move(module));
-}
-
 const Pass& qnn_canonicalize_pass = register_pass({
     .name = "qnn_canonicalize",
-    .run = qnn_canonicalize,
+    .run = graph::each_function<graph::QnnCanonicalize>,
     .level = 1,
     .summary = "operators of quantised tensors and recurrent layers become those that they are made of",
     .needs = {"infer_types"},

@@ -45,13 +45,9 @@ class ReorderPermuteDimsAfterConcat : public BodyRewriter {
 }  // namespace
 }  // namespace graph
 
-static IRModule reorder_permute_dims_after_concat(IRModule module, PassContext&) {
-  return graph::rewrite_functions<graph::ReorderPermuteDimsAfterConcat>(std::move(module));
-}
-
 const Pass& reorder_permute_dims_after_concat_pass = register_pass({
     .name = "reorder_permute_dims_after_concat",
-    .run = reorder_permute_dims_after_concat,
+    .run = graph::each_function<graph::ReorderPermuteDimsAfterConcat>,
     .level = 2,
     .summary = "transposed parts are put together before they are transposed",
     .needs = {"infer_types"},

@@ -36,13 +36,9 @@ class ReorderTakeAfterMatmul : public BodyRewriter {
 }  // namespace
 }  // namespace graph
 
-static IRModule reorder_take_after_matmul(IRModule module, PassContext&) {
-  return graph::rewrite_functions<graph::ReorderTakeAfterMatmul>(std::move(module));
-}
-
 const Pass& reorder_take_after_matmul_pass = register_pass({
     .name = "reorder_take_after_matmul",
-    .run = reorder_take_after_matmul,
+    .run = graph::each_function<graph::ReorderTakeAfterMatmul>,
     .summary = "columns are taken from the product, not from its matrix",
     .needs = {"infer_types"},
     .changes = Changes::sum_order,

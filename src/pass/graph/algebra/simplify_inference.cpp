@@ -58,13 +58,9 @@ class SimplifyInference : public BodyRewriter {
 }  // namespace
 }  // namespace graph
 
-static IRModule simplify_inference(IRModule module, PassContext&) {
-  return graph::rewrite_functions<graph::SimplifyInference>(std::move(module));
-}
-
 const Pass& simplify_inference_pass = register_pass({
     .name = "simplify_inference",
-    .run = simplify_inference,
+    .run = graph::each_function<graph::SimplifyInference>,
     .level = 1,
     .summary = "batch_norm becomes scale and shift, dropout goes",
     .needs = {"infer_types"},

@@ -212,13 +212,9 @@ class Canonicalize : public BodyRewriter {
 }  // namespace
 }  // namespace graph
 
-static IRModule canonicalize(IRModule module, PassContext&) {
-  return graph::rewrite_functions<graph::Canonicalize>(std::move(module));
-}
-
 const Pass& canonicalize_pass = register_pass({
     .name = "canonicalize",
-    .run = canonicalize,
+    .run = graph::each_function<graph::Canonicalize>,
     .level = 1,
     .summary = "one spelling for equal things: casts, reshapes, transposes, identities",
     .needs = {"infer_types"},

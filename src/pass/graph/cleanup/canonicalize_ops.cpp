@@ -35,13 +35,9 @@ class CanonicalizeOps : public BodyRewriter {
 }  // namespace
 }  // namespace graph
 
-static IRModule canonicalize_ops(IRModule module, PassContext&) {
-  return graph::rewrite_functions<graph::CanonicalizeOps>(std::move(module));
-}
-
 const Pass& canonicalize_ops_pass = register_pass({
     .name = "canonicalize_ops",
-    .run = canonicalize_ops,
+    .run = graph::each_function<graph::CanonicalizeOps>,
     .summary = "operators that are others in short are written out",
     .needs = {"infer_types"},
 });

@@ -89,13 +89,9 @@ class CommonSubexpr : public BodyRewriter {
 }  // namespace
 }  // namespace graph
 
-static IRModule eliminate_common_subexpr(IRModule module, PassContext&) {
-  return graph::rewrite_functions<graph::CommonSubexpr>(std::move(module));
-}
-
 const Pass& eliminate_common_subexpr_pass = register_pass({
     .name = "eliminate_common_subexpr",
-    .run = eliminate_common_subexpr,
+    .run = graph::each_function<graph::CommonSubexpr>,
     .level = 2,
     .summary = "equal pure values are computed once",
 });

@@ -43,13 +43,9 @@ class PlainLayouts : public BodyRewriter {
 }  // namespace
 }  // namespace graph
 
-static IRModule plain_layouts(IRModule module, PassContext&) {
-  return graph::rewrite_functions<graph::PlainLayouts>(std::move(module));
-}
-
 const Pass& plain_layouts_pass = register_pass({
     .name = "plain_layouts",
-    .run = plain_layouts,
+    .run = graph::each_function<graph::PlainLayouts>,
     .level = 1,
     .summary = "operators in layouts of any letters work in the plain ones, between transformations",
     .needs = {"infer_types"},

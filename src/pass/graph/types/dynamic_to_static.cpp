@@ -63,13 +63,9 @@ class DynamicToStatic : public BodyRewriter {
 }  // namespace
 }  // namespace graph
 
-static IRModule dynamic_to_static(IRModule module, PassContext&) {
-  return graph::rewrite_functions<graph::DynamicToStatic>(std::move(module));
-}
-
 const Pass& dynamic_to_static_pass = register_pass({
     .name = "dynamic_to_static",
-    .run = dynamic_to_static,
+    .run = graph::each_function<graph::DynamicToStatic>,
     .summary = "sizes computed from constants become numbers",
     .needs = {"infer_types"},
 });
