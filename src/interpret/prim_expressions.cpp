@@ -1,13 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 // What expressions of tensor programs mean: a value for each lane.
 #include "interpret/prim_impl.h"
+#include "ir/node_groups.h"
 
 namespace tenon::prim_interpreter {
 
 Lanes Interpreter::eval(const PrimExpr& e) {
-  const auto binary = [&](const auto& n) {
-    return arithmetic_.binary(n.type_index, eval(n.a), eval(n.b), n.dtype);
-  };
   return match<Lanes>(
       e, [&](const IntImm& n) { return Lanes(n.dtype, n.value); },
       [&](const FloatImm& n) { return Lanes(n.dtype, n.value); },
@@ -17,15 +15,9 @@ Lanes Interpreter::eval(const PrimExpr& e) {
         if (it == vars_.end()) error("T0350", fmt::format("variable {} has no value here", n.name));
         return it->second;
       },
-      [&](const Add& n) { return binary(n); }, [&](const Sub& n) { return binary(n); },
-      [&](const Mul& n) { return binary(n); }, [&](const Div& n) { return binary(n); },
-      [&](const Mod& n) { return binary(n); }, [&](const FloorDiv& n) { return binary(n); },
-      [&](const FloorMod& n) { return binary(n); }, [&](const Min& n) { return binary(n); },
-      [&](const Max& n) { return binary(n); }, [&](const EQ& n) { return binary(n); },
-      [&](const NE& n) { return binary(n); }, [&](const LT& n) { return binary(n); },
-      [&](const LE& n) { return binary(n); }, [&](const GT& n) { return binary(n); },
-      [&](const GE& n) { return binary(n); }, [&](const And& n) { return binary(n); },
-      [&](const Or& n) { return binary(n); },
+      [&](const BinaryNode auto& n) {
+        return arithmetic_.binary(n.type_index, eval(n.a), eval(n.b), n.dtype);
+      },
       [&](const Not& n) {
         Lanes v = eval(n.a);
         for (size_t i = 0; i < v.size(); ++i) v[i].i = !v[i].i;

@@ -7,6 +7,7 @@
 
 #include "codegen/c/c_emitter.h"
 #include "ir/lookup.h"
+#include "ir/node_groups.h"
 
 namespace tenon::codegen {
 
@@ -282,11 +283,7 @@ std::string CEmitter::compute(const PrimExpr& e) {
         return n.dtype.is_vector() && !lane_vars_.contains(&n) ? fmt::format("{}[{}]", it->second, lane_)
                                                                : it->second;
       },
-      [&](const Add& n) { return arithmetic(n); }, [&](const Sub& n) { return arithmetic(n); },
-      [&](const Mul& n) { return arithmetic(n); }, [&](const Div& n) { return arithmetic(n); },
-      [&](const Mod& n) { return arithmetic(n); }, [&](const FloorDiv& n) { return arithmetic(n); },
-      [&](const FloorMod& n) { return arithmetic(n); }, [&](const Min& n) { return arithmetic(n); },
-      [&](const Max& n) { return arithmetic(n); }, [&](const EQ& n) { return compare(n, "=="); },
+      [&](const ArithmeticNode auto& n) { return arithmetic(n); }, [&](const EQ& n) { return compare(n, "=="); },
       [&](const NE& n) { return compare(n, "!="); }, [&](const LT& n) { return compare(n, "<"); },
       [&](const LE& n) { return compare(n, "<="); }, [&](const GT& n) { return compare(n, ">"); },
       [&](const GE& n) { return compare(n, ">="); }, [&](const And& n) { return compare(n, "&&"); },

@@ -6,6 +6,7 @@
 #include <cmath>
 
 #include "codegen/llvm/emitter.h"
+#include "ir/node_groups.h"
 
 namespace tenon::codegen {
 
@@ -63,8 +64,6 @@ V Emitter::expr(const PrimExpr& e) {
 
 // ---------------------------------------------------------------- nodes
 V Emitter::compute(const PrimExpr& e) {
-  const auto arithmetic_of = [&](const auto& n) { return arithmetic(e, n.a, n.b); };
-  const auto comparison_of = [&](const auto& n) { return comparison(n.type_index, n.a, n.b); };
   return match<V>(
       e,
       [&](const IntImm& n) -> V {
@@ -89,14 +88,8 @@ V Emitter::compute(const PrimExpr& e) {
               fmt::format("kernel {}: variable {} is not defined", symbol_, n.name));
         return it->second;
       },
-      [&](const Add& n) { return arithmetic_of(n); }, [&](const Sub& n) { return arithmetic_of(n); },
-      [&](const Mul& n) { return arithmetic_of(n); }, [&](const Div& n) { return arithmetic_of(n); },
-      [&](const Mod& n) { return arithmetic_of(n); }, [&](const FloorDiv& n) { return arithmetic_of(n); },
-      [&](const FloorMod& n) { return arithmetic_of(n); }, [&](const Min& n) { return arithmetic_of(n); },
-      [&](const Max& n) { return arithmetic_of(n); }, [&](const EQ& n) { return comparison_of(n); },
-      [&](const NE& n) { return comparison_of(n); }, [&](const LT& n) { return comparison_of(n); },
-      [&](const LE& n) { return comparison_of(n); }, [&](const GT& n) { return comparison_of(n); },
-      [&](const GE& n) { return comparison_of(n); },
+      [&](const ArithmeticNode auto& n) { return arithmetic(e, n.a, n.b); },
+      [&](const ComparisonNode auto& n) { return comparison(n.type_index, n.a, n.b); },
       [&](const And& n) -> V {
         V a = expr(n.a);
         return b_.CreateAnd(a, expr(n.b));

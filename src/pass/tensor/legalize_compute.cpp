@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Operations on narrow floats through float32 (see legalize.h).
 #include "ir/intrinsic.h"
+#include "ir/node_groups.h"
 #include "pass/tensor/legalize.h"
 #include "pass/tensor/math_expansion.h"
 
@@ -82,14 +83,8 @@ class Compute : public Rewriter {
 
   PrimExpr legal(const PrimExpr& e) const {
     return match<PrimExpr>(
-        e, [&](const Add& n) { return operation(e, n); }, [&](const Sub& n) { return operation(e, n); },
-        [&](const Mul& n) { return operation(e, n); }, [&](const Div& n) { return operation(e, n); },
-        [&](const Mod& n) { return operation(e, n); }, [&](const FloorDiv& n) { return operation(e, n); },
-        [&](const FloorMod& n) { return operation(e, n); }, [&](const Min& n) { return operation(e, n); },
-        [&](const Max& n) { return operation(e, n); }, [&](const EQ& n) { return operation(e, n); },
-        [&](const NE& n) { return operation(e, n); }, [&](const LT& n) { return operation(e, n); },
-        [&](const LE& n) { return operation(e, n); }, [&](const GT& n) { return operation(e, n); },
-        [&](const GE& n) { return operation(e, n); },
+        e, [&](const ArithmeticNode auto& n) { return operation(e, n); },
+        [&](const ComparisonNode auto& n) { return operation(e, n); },
         [&](const Cast& n) {
           const bool from = narrow(n.value), to = narrow(e);
           if (!from && !to) return e;

@@ -9,6 +9,7 @@
 #include <algorithm>
 
 #include "analysis/simplify.h"
+#include "ir/node_groups.h"
 #include "pass/tensor/lowering.h"
 
 namespace tenon {
@@ -94,11 +95,7 @@ class Narrow : public tensor_detail::Rewriter {
     if (!interval(e).fits()) return {};
     return match<PrimExpr>(
         e, [&](const IntImm& n) { return PrimExpr::int_imm(n.value, i32); },
-        [&](const Add& n) { return both(n); }, [&](const Sub& n) { return both(n); },
-        [&](const Mul& n) { return both(n); }, [&](const FloorDiv& n) { return both(n); },
-        [&](const FloorMod& n) { return both(n); }, [&](const Div& n) { return both(n); },
-        [&](const Mod& n) { return both(n); }, [&](const Min& n) { return both(n); },
-        [&](const Max& n) { return both(n); },
+        [&](const ArithmeticNode auto& n) { return both(n); },
         [&](const Broadcast& n) -> PrimExpr {
           const PrimExpr v = narrow(n.value);
           return v ? PrimExpr(make<Broadcast>(v, n.lanes)) : PrimExpr();

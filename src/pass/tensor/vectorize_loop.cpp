@@ -12,6 +12,7 @@
 
 #include "analysis/condition.h"
 #include "ir/intrinsic.h"
+#include "ir/node_groups.h"
 #include "pass/tensor/lowering.h"
 
 namespace tenon {
@@ -251,15 +252,7 @@ class Lanes {
   PrimExpr node(const PrimExpr& e) {
     if (e.dtype().is_vector()) return no(e, "there are vectors already");
     return match<PrimExpr>(
-        e, [&](const Add& n) { return binary(e, n); }, [&](const Sub& n) { return binary(e, n); },
-        [&](const Mul& n) { return binary(e, n); }, [&](const Div& n) { return binary(e, n); },
-        [&](const Mod& n) { return binary(e, n); }, [&](const FloorDiv& n) { return binary(e, n); },
-        [&](const FloorMod& n) { return binary(e, n); }, [&](const Min& n) { return binary(e, n); },
-        [&](const Max& n) { return binary(e, n); }, [&](const EQ& n) { return binary(e, n); },
-        [&](const NE& n) { return binary(e, n); }, [&](const LT& n) { return binary(e, n); },
-        [&](const LE& n) { return binary(e, n); }, [&](const GT& n) { return binary(e, n); },
-        [&](const GE& n) { return binary(e, n); }, [&](const And& n) { return binary(e, n); },
-        [&](const Or& n) { return binary(e, n); },
+        e, [&](const BinaryNode auto& n) { return binary(e, n); },
         [&](const Not& n) -> PrimExpr { return make<Not>(expr(n.a)); },
         [&](const Select& n) -> PrimExpr {
           PrimExpr c = expr(n.condition), t = expr(n.true_value), f = expr(n.false_value);
