@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "analysis/condition.h"
 
+#include "ir/find_node.h"
 #include "ir/intrinsic.h"
 #include "ir/walk.h"
 
@@ -9,14 +10,11 @@ namespace tenon {
 using namespace tir;
 
 static bool may_change(const PrimExpr& e) {
-  bool found = false;
-  pre_order(e, [&](const ObjectRef& o) {
+  return any_node(e, [&](const ObjectRef& o) {
     const auto* c = o.as<tir::Call>();
     const Intrinsic* known = c ? find_intrinsic(c->op) : nullptr;
-    found = found || o.is<BufferLoad>() || o.is<ProducerLoad>() || (c && !(known && known->pure));
-    return !found;
+    return o.is<BufferLoad>() || o.is<ProducerLoad>() || (c && !(known && known->pure));
   });
-  return found;
 }
 
 bool split_conjunction(const PrimExpr& condition, std::vector<PrimExpr>& todo) {
@@ -31,18 +29,26 @@ bool split_conjunction(const PrimExpr& condition, std::vector<PrimExpr>& todo) {
   return true;
 }
 
-PrimExpr lasting_part(const PrimExpr& condition) {
-  PrimExpr out;
-  std::vector<PrimExpr> todo{condition};
-  while (!todo.empty()) {
-    const PrimExpr c = todo.back();
-    todo.pop_back();
-    if (c.is<And>()) {
-      split_conjunction(c, todo);
-    } else if (!may_change(c)) {
-      out = out ? logical_and(out, c) : c;
+std::vector<PrimExpr> conjuncts(const PrimExpr& condition) {
+  std::vector<PrimExpr> out, stack{condition};
+  while (!stack.empty()) {
+    PrimExpr e = stack.back();
+    stack.pop_back();
+    if (!e || is_const_int(e, 1)) continue;
+    if (const auto* a = e.as<And>()) {
+      stack.push_back(a->b);
+      stack.push_back(a->a);
+    } else {
+      out.push_back(e);
     }
   }
+  return out;
+}
+
+PrimExpr lasting_part(const PrimExpr& condition) {
+  PrimExpr out;
+  for (const PrimExpr& c : conjuncts(condition))
+    if (!may_change(c)) out = out ? logical_and(out, c) : c;
   return out ? out : true_();
 }
 

@@ -9,6 +9,8 @@ namespace tenon {
 /// Adds what a conjunction consists of to `todo`, its first part last; a condition that is expected to hold
 /// is that condition. False for any other.
 bool split_conjunction(const PrimExpr& condition, std::vector<PrimExpr>& todo);
+/// The parts of a condition that must all hold, those that are true left out.
+std::vector<PrimExpr> conjuncts(const PrimExpr& condition);
 /// The parts of a conjunction that read no memory: the statement that stands under the condition may write
 /// what the others read, and then they hold no more. True where nothing is left.
 PrimExpr lasting_part(const PrimExpr& condition);

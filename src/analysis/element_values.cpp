@@ -14,6 +14,7 @@
 #include "analysis/iter_map.h"
 #include "analysis/program_writes.h"
 #include "analysis/value_form.h"
+#include "ir/find_node.h"
 #include "ir/structural.h"
 
 namespace tenon {
@@ -115,13 +116,10 @@ class Program {
   /// `b[at] = b[at] + step`, or a value without b.
   static bool adds_up(const ProgramWrite& w, Definition& d) {
     const auto reads = [&](const PrimExpr& e) {
-      bool found = false;
-      pre_order(e, [&](const ObjectRef& o) {
+      return any_node(e, [&](const ObjectRef& o) {
         const auto* l = o.as<BufferLoad>();
-        found = found || (l && l->buffer.same_as(w.buffer));
-        return !found;
+        return l && l->buffer.same_as(w.buffer);
       });
-      return found;
     };
     if (!reads(w.value)) return true;
     const auto c = combination_of(w.value);

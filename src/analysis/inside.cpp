@@ -4,6 +4,7 @@
 #include <algorithm>
 
 #include "analysis/condition.h"
+#include "ir/find_node.h"
 #include "ir/structural.h"
 #include "ir/tir.h"
 
@@ -90,16 +91,12 @@ void Inside::define(const VarRef& v, const Range& range) {
 }
 
 bool Inside::from_data(const PrimExpr& e) const {
-  bool found = false;
-  if (e)
-    pre_order(e, [&](const ObjectRef& n) {
-      const auto* c = n.as<tir::Call>();
-      found = found || n.is<BufferLoad>() || n.is<ProducerLoad>() ||
-              (c && c->op != "tir.if_then_else" && c->op != "tir.likely") ||
-              (n.is<Var>() && from_data_.count(n.as<Var>()));
-      return !found && !n.is<BufferNode>();
-    });
-  return found;
+  return any_node(e, not_in_buffers, [&](const ObjectRef& n) {
+    const auto* c = n.as<tir::Call>();
+    return n.is<BufferLoad>() || n.is<ProducerLoad>() ||
+           (c && c->op != "tir.if_then_else" && c->op != "tir.likely") ||
+           (n.is<Var>() && from_data_.count(n.as<Var>()));
+  });
 }
 
 // ---------------------------------------------------------------- what is known
@@ -119,11 +116,9 @@ void Inside::learn(const PrimExpr& condition, const std::unordered_set<const Var
       todo.push_back(n->args[0]);
       continue;
     }
-    bool stale = false;
-    pre_order(c, [&](const ObjectRef& n) {
+    const bool stale = any_node(c, not_in_buffers, [&](const ObjectRef& n) {
       const auto* l = n.as<BufferLoad>();
-      stale = stale || n.is<ProducerLoad>() || (l && written.count(l->buffer->data.get()));
-      return !stale && !n.is<BufferNode>();
+      return n.is<ProducerLoad>() || (l && written.count(l->buffer->data.get()));
     });
     if (stale) continue;
     PrimExpr x = c;

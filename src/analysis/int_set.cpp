@@ -5,6 +5,7 @@
 #include <unordered_set>
 
 #include "analysis/linear.h"
+#include "ir/find_node.h"
 #include "ir/intrinsic.h"
 
 namespace tenon {
@@ -69,18 +70,7 @@ bool can_prove_contains(const IntSet& outer, const IntSet& inner, Analyzer& anal
   return !outer.max() || (inner.max() && analyzer.can_prove(le(inner.max(), outer.max())));
 }
 
-namespace {
-
-bool speaks_of(const PrimExpr& e, const std::unordered_map<const Var*, IntInterval>& domain) {
-  bool found = false;
-  pre_order(e, [&](const ObjectRef& n) {
-    if (const auto* v = n.as<Var>()) found = found || domain.count(v);
-    return !found && !n.is<BufferNode>();
-  });
-  return found;
-}
-
-}  // namespace
+namespace {}  // namespace
 
 IntSet relax(const PrimExpr& e, const std::unordered_map<const Var*, IntSet>& domain, Analyzer& analyzer) {
   std::unordered_map<const Var*, IntInterval> ends;
@@ -91,11 +81,11 @@ IntSet relax(const PrimExpr& e, const std::unordered_map<const Var*, IntSet>& do
   PrimExpr min = e, max = e;
   // Ends may speak of outer variables in turn.
   for (size_t i = 0; i <= domain.size(); ++i) {
-    if (min && speaks_of(min, ends)) min = interval_of(min, ends, analyzer).min;
-    if (max && speaks_of(max, ends)) max = interval_of(max, ends, analyzer).max;
+    if (min && mentions_any(min, ends, not_in_buffers)) min = interval_of(min, ends, analyzer).min;
+    if (max && mentions_any(max, ends, not_in_buffers)) max = interval_of(max, ends, analyzer).max;
   }
-  if (min && speaks_of(min, ends)) min = PrimExpr();
-  if (max && speaks_of(max, ends)) max = PrimExpr();
+  if (min && mentions_any(min, ends, not_in_buffers)) min = PrimExpr();
+  if (max && mentions_any(max, ends, not_in_buffers)) max = PrimExpr();
   if (min && max && min.same_as(max)) return IntSet::point(analyzer.simplify(min));
   if (min) min = analyzer.simplify(min);
   if (max) max = analyzer.simplify(max);

@@ -3,6 +3,7 @@
 #include <unordered_set>
 
 #include "analysis/analyzer_impl.h"
+#include "ir/find_node.h"
 
 namespace tenon {
 
@@ -74,14 +75,7 @@ class Intervals {
     return constant(e);
   }
 
-  bool moves(const PrimExpr& e) {
-    bool found = false;
-    pre_order(e, [&](const ObjectRef& n) {
-      if (const auto* v = n.as<Var>()) found = found || domain_.count(v);
-      return !found && !n.is<tir::BufferNode>();
-    });
-    return found;
-  }
+  bool moves(const PrimExpr& e) { return mentions_any(e, domain_, not_in_buffers); }
   IntInterval constant(const PrimExpr& e) {
     const ConstBound b = e.dtype().is_integer() || e.dtype().is_bool() ? impl_.bound(e) : ConstBound();
     // Bounds of domain variables may be unknown to the analyzer: then nothing is known here either.

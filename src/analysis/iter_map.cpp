@@ -6,6 +6,7 @@
 #include <algorithm>
 
 #include "analysis/analyzer_impl.h"
+#include "ir/find_node.h"
 
 namespace tenon {
 
@@ -307,13 +308,7 @@ bool IterMap::at_least(const PrimExpr& a, const PrimExpr& b) {
   if (x && y) return *x >= *y;
   return same(a, b) || analyzer_.can_prove(ge(a, b));
 }
-bool IterMap::has_variables(const PrimExpr& e) const {
-  bool found = false;
-  post_order(e, [&](const ObjectRef& n) {
-    if (const auto* v = n.as<Var>()) found = found || known_.count(v);
-  });
-  return found;
-}
+bool IterMap::has_variables(const PrimExpr& e) const { return mentions_any(e, known_); }
 
 std::optional<IterMap::Sum> IterMap::parse(const PrimExpr& e, int depth) {
   if (depth > 64) return std::nullopt;

@@ -7,6 +7,7 @@
 
 #include "analysis/analyzer_impl.h"
 #include "analysis/condition.h"
+#include "ir/find_node.h"
 #include "ir/intrinsic.h"
 
 namespace tenon {
@@ -21,15 +22,6 @@ namespace {
 using Impl = AnalyzerAccess::Impl;
 using Sum = Impl::Sum;
 using Term = Impl::Term;
-
-bool speaks_of(const PrimExpr& e, const std::unordered_set<const Var*>& vars) {
-  bool found = false;
-  pre_order(e, [&](const ObjectRef& n) {
-    if (const auto* v = n.as<Var>()) found = found || vars.count(v);
-    return !found;
-  });
-  return found;
-}
 
 std::unordered_set<const Var*> as_set(const std::vector<VarRef>& vars) {
   std::unordered_set<const Var*> out;
@@ -50,7 +42,7 @@ std::optional<Parts> parts_of(const Sum& s, const std::vector<VarRef>& vars,
   for (const Term& t : s.terms) {
     std::optional<size_t> at, which;
     for (size_t i = 0; i < t.atoms.size(); ++i) {
-      if (!speaks_of(t.atoms[i], set)) continue;
+      if (!mentions_any(t.atoms[i], set)) continue;
       const auto* v = t.atoms[i].as<Var>();
       if (!v || at) return std::nullopt;  // not linear, or a product of two
       at = i;

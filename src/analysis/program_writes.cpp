@@ -3,6 +3,7 @@
 
 #include "analysis/analyzer.h"
 #include "analysis/races.h"
+#include "ir/find_node.h"
 #include "ir/intrinsic_table.h"
 
 namespace tenon {
@@ -26,14 +27,7 @@ bool is_plain(const PrimExpr& e) {
     });
   return plain;
 }
-bool reads_memory(const PrimExpr& e) {
-  bool reads = false;
-  pre_order(e, [&](const ObjectRef& o) {
-    reads = reads || o.is<BufferLoad>();
-    return !reads;
-  });
-  return reads;
-}
+bool reads_memory(const PrimExpr& e) { return has_node<BufferLoad>(e); }
 
 // Programs of more stores are written out loops, about which nothing is proved one by one.
 constexpr size_t kMostWrites = 64;

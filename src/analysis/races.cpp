@@ -7,6 +7,7 @@
 
 #include "analysis/int_set.h"
 #include "analysis/iter_map.h"
+#include "ir/find_node.h"
 #include "ir/intrinsic_table.h"
 #include "ir/structural.h"
 
@@ -174,14 +175,7 @@ class Apart {
   }
 
  private:
-  static bool is_data(const PrimExpr& e) {
-    bool found = false;
-    pre_order(e, [&](const ObjectRef& n) {
-      found = found || n.is<BufferLoad>() || n.is<ProducerLoad>();
-      return !found && !n.is<BufferNode>();
-    });
-    return found;
-  }
+  static bool is_data(const PrimExpr& e) { return has_node<BufferLoad, ProducerLoad>(e, not_in_buffers); }
   PrimExpr next(const PrimExpr& e) const {
     return substitute(
         e, {{loop_.loop_var.get(), PrimExpr(loop_.loop_var) + PrimExpr::int_imm(1, loop_.loop_var->dtype)}});

@@ -6,6 +6,7 @@
 
 #include "analysis/analyzer_impl.h"
 #include "ir/calls_out.h"
+#include "ir/find_node.h"
 
 namespace tenon {
 
@@ -17,27 +18,19 @@ namespace {
 
 using Domain = std::unordered_map<const Var*, IntInterval>;
 
-bool mentions(const PrimExpr& e, const Domain& domain) {
-  bool found = false;
-  pre_order(e, [&](const ObjectRef& n) {
-    if (const auto* v = n.as<Var>()) found = found || domain.count(v);
-    return !found && !n.is<BufferNode>();
-  });
-  return found;
-}
-
 /// The interval of e over the domain, taken again while its ends still mention moving variables (an inner
 /// loop's range may depend on an outer one). Null ends: unknown.
 IntInterval relax(const PrimExpr& e, const Domain& domain, Analyzer& analyzer) {
   IntInterval r = interval_of(e, domain, analyzer);
   for (int i = 0; i < 16; ++i) {
-    const bool low = r.min && mentions(r.min, domain), high = r.max && mentions(r.max, domain);
+    const bool low = r.min && mentions_any(r.min, domain, not_in_buffers),
+               high = r.max && mentions_any(r.max, domain, not_in_buffers);
     if (!low && !high) return r;
     if (low) r.min = interval_of(r.min, domain, analyzer).min;
     if (high) r.max = interval_of(r.max, domain, analyzer).max;
   }
-  if (r.min && mentions(r.min, domain)) r.min = PrimExpr();
-  if (r.max && mentions(r.max, domain)) r.max = PrimExpr();
+  if (r.min && mentions_any(r.min, domain, not_in_buffers)) r.min = PrimExpr();
+  if (r.max && mentions_any(r.max, domain, not_in_buffers)) r.max = PrimExpr();
   return r;
 }
 
@@ -83,7 +76,7 @@ class Detector {
 
   Range dimension(const PrimExpr& first, const PrimExpr& last, const PrimExpr& size) {
     const PrimExpr lo = analyzer_.simplify(inlined(first));
-    if (first.same_as(last) && !mentions(lo, domain_)) {
+    if (first.same_as(last) && !mentions_any(lo, domain_, not_in_buffers)) {
       if (is_data(lo)) return range(imm(0), size);
       return range(lo, imm(1));
     }
@@ -101,13 +94,10 @@ class Detector {
   }
   /// An index read from memory has no place in a region.
   static bool is_data(const PrimExpr& e) {
-    bool found = false;
-    pre_order(e, [&](const ObjectRef& n) {
-      found = found || n.is<BufferLoad>() ||
-              (n.is<Call>() && n.as<Call>()->op != "tir.if_then_else" && n.as<Call>()->op != "tir.likely");
-      return !found;
+    return any_node(e, [&](const ObjectRef& n) {
+      return n.is<BufferLoad>() ||
+             (n.is<Call>() && n.as<Call>()->op != "tir.if_then_else" && n.as<Call>()->op != "tir.likely");
     });
-    return found;
   }
 
   void access(List& list, const Buffer& b, const Array<PrimExpr>& indices) {
@@ -346,7 +336,7 @@ std::optional<AffineForm> affine_form(const PrimExpr& e, const std::vector<tir::
       continue;
     }
     for (const PrimExpr& a : t.atoms)
-      if (mentions(a, moving)) return std::nullopt;
+      if (mentions_any(a, moving, not_in_buffers)) return std::nullopt;
     base.terms.push_back(t);
   }
   out.base = impl.expr_of(base);

@@ -3,6 +3,7 @@
 #include "analysis/analyzer_impl.h"
 #include "analysis/condition.h"
 #include "analysis/simplify.h"
+#include "ir/find_node.h"
 #include "ir/tir.h"
 
 namespace tenon {
@@ -131,13 +132,10 @@ class StmtSimplifier {
 
   /// A reduction over nothing gives its identity: the loop must stay until its init stands outside.
   static bool starts_reduction(const For& n) {
-    bool found = false;
-    pre_order(n.body, [&](const ObjectRef& x) {
+    return any_node(n.body, in_statements, [&](const ObjectRef& x) {
       const auto* b = x.as<Block>();
-      found = found || (b && b->init);
-      return !found && x.is<StmtNode>();
+      return b && b->init;
     });
-    return found;
   }
 
   Stmt branch(const Stmt& s, const IfThenElse& n) {

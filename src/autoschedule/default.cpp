@@ -7,6 +7,7 @@
 
 #include "autoschedule/rules.h"
 #include "ir/attr_keys.h"
+#include "ir/find_node.h"
 
 namespace tenon {
 
@@ -224,15 +225,12 @@ void schedule_all(Draft& draft) {
 /// never runs stay as they are: for axes without elements there is no order to choose, nor a loop that binds
 /// them.
 bool schedulable(const PrimFunc& f) {
-  bool found = false;
-  pre_order(f->body, [&](const ObjectRef& n) {
+  return !any_node(f->body, [&](const ObjectRef& n) {
     const auto* block = n.as<Block>();
-    found = found || n.is<ProducerLoad>() || n.is<ProducerStore>() ||
-            (block && std::any_of(block->iter_vars.begin(), block->iter_vars.end(),
-                                  [](const IterVar& v) { return is_zero(v->dom->extent); }));
-    return !found;
+    return n.is<ProducerLoad>() || n.is<ProducerStore>() ||
+           (block && std::any_of(block->iter_vars.begin(), block->iter_vars.end(),
+                                 [](const IterVar& v) { return is_zero(v->dom->extent); }));
   });
-  return !found;
 }
 
 }  // namespace

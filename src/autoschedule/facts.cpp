@@ -4,6 +4,7 @@
 
 #include <algorithm>
 
+#include "ir/find_node.h"
 #include "ir/structural.h"
 
 namespace tenon::rules {
@@ -174,14 +175,7 @@ void read_value(Facts& f, const BufferStore& store, const std::vector<VarRef>& v
 
 }  // namespace
 
-bool uses_var(const PrimExpr& e, const Var* v) {
-  bool found = false;
-  pre_order(e, [&](const ObjectRef& n) {
-    found = found || n.get() == v;
-    return !found;
-  });
-  return found;
-}
+bool uses_var(const PrimExpr& e, const Var* v) { return mentions(e, v); }
 
 std::optional<Facts> facts_of(Schedule& s, BlockRV id) {
   Facts f;

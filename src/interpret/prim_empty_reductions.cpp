@@ -2,7 +2,9 @@
 // Reductions over nothing give their identity: where a loop has no iteration, the inits below it run, once
 // for\n// each value of the spatial iterators, for blocks of which that loop feeds only iterators of the
 // reduction.
+#include "analysis/condition.h"
 #include "interpret/prim_impl.h"
+#include "ir/find_node.h"
 
 namespace tenon::prim_interpreter {
 
@@ -19,13 +21,7 @@ bool Interpreter::starts_reduction(const For& n) {
 }
 
 bool Interpreter::uses_idle(const PrimExpr& e) const {
-  bool found = false;
-  if (e)
-    pre_order(e, [&](const ObjectRef& x) {
-      found = found || idle_.count(x.get());
-      return !found;
-    });
-  return found;
+  return any_node(e, [&](const ObjectRef& x) { return idle_.count(x.get()); });
 }
 
 void Interpreter::start_reductions(const Stmt& s) {
@@ -66,18 +62,8 @@ void Interpreter::start_reduction(const BlockRealize& n) {
     vars_[v->var.get()] = value;
   }
   if (!waits) return;
-  std::vector<PrimExpr> conditions;
-  if (n.predicate) conditions.push_back(n.predicate);
-  while (!conditions.empty()) {
-    const PrimExpr c = conditions.back();
-    conditions.pop_back();
-    if (const auto* both = c.as<And>()) {
-      conditions.push_back(both->a);
-      conditions.push_back(both->b);
-    } else if (!uses_idle(c) && !integer(c)) {
-      return;
-    }
-  }
+  for (const PrimExpr& c : conjuncts(n.predicate))
+    if (!uses_idle(c) && !integer(c)) return;
   for (const MatchBufferRegion& m : n.block->match_buffers) match_buffer(m);
   exec(n.block->init);
 }

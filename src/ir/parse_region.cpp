@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Regions of blocks whose text does not tell them: accesses relaxed over the loops inside the block, one
 // region for each buffer. An index that is not affine in those loops covers its whole dimension.
+#include "ir/find_node.h"
 #include "ir/parse_impl.h"
 #include "ir/structural.h"
 #include "ir/walk.h"
@@ -174,9 +175,8 @@ class Regions {
         if (auto b = affine(n->b)) return scale(*b, *c);
       }
     }
-    bool inner = false;
-    post_order(e, [&](const ObjectRef& n) {
-      inner = inner || (n.is<Var>() && loops_.count(n.as<Var>())) || n.is<BufferLoad>();
+    const bool inner = any_node(e, [&](const ObjectRef& n) {
+      return (n.is<Var>() && loops_.count(n.as<Var>())) || n.is<BufferLoad>();
     });
     if (inner) return std::nullopt;
     return Affine{e, {}};
@@ -185,10 +185,8 @@ class Regions {
     const Range whole = range(PrimExpr::int_imm(0, dim.dtype()), dim);
     if (r->min.dtype().is_vector()) return whole;
     auto a = affine(r->min);
-    bool extent_moves = false;
-    post_order(r->extent, [&](const ObjectRef& n) {
-      extent_moves = extent_moves || (n.is<Var>() && loops_.count(n.as<Var>()));
-    });
+    const bool extent_moves =
+        any_node(r->extent, [&](const ObjectRef& n) { return n.is<Var>() && loops_.count(n.as<Var>()); });
     if (!a || extent_moves) return whole;
     PrimExpr min = a->base, extent = r->extent;
     for (auto [v, c] : a->terms) {

@@ -29,7 +29,6 @@ class Names {
   std::unordered_map<std::string, int> next_;
 };
 
-bool mentions(const ObjectRef& root, const Object* what);
 bool is_identifier(std::string_view s);
 std::string quoted(std::string_view s);
 std::string float_text(double v);  ///< Python literal; infinities and NaN as float("inf")

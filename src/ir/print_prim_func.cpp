@@ -3,21 +3,12 @@
 // block.
 #include <fmt/format.h>
 
+#include "ir/find_node.h"
 #include "ir/print_impl.h"
 #include "ir/walk.h"
 
 namespace tenon::print_detail {
 using namespace tir;
-
-bool mentions(const ObjectRef& root, const Object* what) {
-  bool found = false;
-  if (root)
-    pre_order(root, [&](const ObjectRef& n) {
-      found = found || n.get() == what;
-      return !found;
-    });
-  return found;
-}
 
 /// Values of attributes may name parameters, in lists and maps.
 static bool attributes_mention(const Any& value, const Object* what) {
@@ -81,12 +72,7 @@ void Printer::function_attrs(const AttrMap& attrs) {
 
 void Printer::prim_func(const std::string& name, const PrimFunc& f) {
   // A root block that says nothing is left out, and put back when the text has blocks or alloc_buffer.
-  bool blocks = false;
-  if (f->body)
-    pre_order(f->body, [&](const ObjectRef& n) {
-      blocks = blocks || n.is<Block>();
-      return !blocks && n.is<StmtNode>();
-    });
+  const bool blocks = has_node<Block>(f->body, in_statements);
   auto zero_iter_block = [](const Stmt& s) {
     const auto* r = s.as<BlockRealize>();
     return r && r->block->iter_vars.empty();
@@ -95,11 +81,7 @@ void Printer::prim_func(const std::string& name, const PrimFunc& f) {
   const Block* root = nullptr;
   if (realize && realize->iter_values.empty() && is_one(realize->predicate)) {
     const Block& b = *realize->block;
-    bool inner_blocks = false;
-    pre_order(b.body, [&](const ObjectRef& n) {
-      inner_blocks = inner_blocks || n.is<Block>();
-      return !inner_blocks && n.is<StmtNode>();
-    });
+    const bool inner_blocks = has_node<Block>(b.body, in_statements);
     if (b.name == "root" && b.iter_vars.empty() && b.reads.empty() && b.writes.empty() &&
         b.match_buffers.empty() && b.annotations.empty() && !b.init &&
         (inner_blocks || !b.alloc_buffers.empty()) && (!zero_iter_block(b.body) || !b.alloc_buffers.empty()))

@@ -7,6 +7,7 @@
 #include <algorithm>
 #include <cmath>
 
+#include "ir/find_node.h"
 #include "ir/intrinsic.h"
 #include "ir/packed_call.h"
 #include "ir/print_impl.h"

@@ -5,6 +5,7 @@
 #include <fmt/format.h>
 
 #include "base/diagnostic.h"
+#include "ir/find_node.h"
 #include "ir/tir.h"
 #include "ir/walk.h"
 
@@ -30,13 +31,10 @@ PrimExpr folded(const T& n, int64_t (*f)(int64_t, int64_t)) {
 }  // namespace
 
 bool uses_vscale(const PrimFunc& f) {
-  bool found = false;
-  pre_order(f, [&](const ObjectRef& n) {
-    if (const auto* e = n.as<PrimExprNode>())
-      found = found || is_scalable(e->dtype) || (n.is<Call>() && n.as<Call>()->op == "tir.vscale");
-    return !found;
+  return any_node(f, [&](const ObjectRef& n) {
+    const auto* e = n.as<PrimExprNode>();
+    return e && (is_scalable(e->dtype) || (n.is<Call>() && n.as<Call>()->op == "tir.vscale"));
   });
-  return found;
 }
 
 PrimFunc fix_vscale(const PrimFunc& f, int64_t vscale) {

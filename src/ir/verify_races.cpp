@@ -8,6 +8,7 @@
 #include <map>
 #include <set>
 
+#include "ir/find_node.h"
 #include "ir/jumps.h"
 #include "ir/structural.h"
 #include "ir/text.h"
@@ -106,14 +107,10 @@ class SameElement {
  private:
   /// What memory holds may differ, too.
   bool differ(const PrimExpr& e) const {
-    bool found_one = false;
-    if (e)
-      pre_order(e, [&](const ObjectRef& n) {
-        found_one = found_one || n.is<BufferLoad>() || n.is<ProducerLoad>() || n.is<tir::Call>() ||
-                    (n.is<Var>() && differs_.count(n.as<Var>()));
-        return !found_one;
-      });
-    return found_one;
+    return any_node(e, [&](const ObjectRef& n) {
+      return n.is<BufferLoad>() || n.is<ProducerLoad>() || n.is<tir::Call>() ||
+             (n.is<Var>() && differs_.count(n.as<Var>()));
+    });
   }
   std::unordered_set<const Var*> differs_;
 };

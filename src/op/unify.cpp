@@ -3,6 +3,7 @@
 
 #include <fmt/format.h>
 
+#include "ir/find_node.h"
 #include "ir/origin.h"
 #include "ir/text.h"
 #include "op/infer.h"
@@ -33,12 +34,7 @@ Type incomplete_type() {
 bool is_incomplete(const Type& t) { return t.is<OpenType>(); }
 bool has_incomplete(const Type& type) {
   if (!type) return false;
-  bool found = false;
-  pre_order(type, [&](const ObjectRef& n) {
-    found = found || n.is<OpenType>();
-    return !found && n.is<TypeNode>() && !n.is<TensorType>();
-  });
-  return found;
+  return has_node<OpenType>(type, [](const ObjectRef& n) { return n.is<TypeNode>() && !n.is<TensorType>(); });
 }
 int64_t open_id(const Type& type) { return is_incomplete(type) ? type.as<OpenType>()->id : 0; }
 

@@ -11,6 +11,7 @@
 #include "codegen/vm/vm_codegen.h"
 #include "interpret/interpret.h"
 #include "ir/attr_keys.h"
+#include "ir/find_node.h"
 #include "ir/structural.h"
 #include "pipeline/compile.h"
 #include "runtime/vm.h"
@@ -67,13 +68,10 @@ class Evaluator {
   }
 
   static bool calls_packed(const tir::PrimFunc& f) {
-    bool found = false;
-    pre_order(f->body, [&](const ObjectRef& n) {
+    return any_node(f->body, [&](const ObjectRef& n) {
       const auto* c = n.as<tir::Call>();
-      found = found || (c && c->op == "tir.call_packed");
-      return !found;
+      return c && c->op == "tir.call_packed";
     });
-    return found;
   }
 
   std::optional<std::vector<NDArray>> interpreted(const IRModule& module, const tir::PrimFunc& f,

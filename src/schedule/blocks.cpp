@@ -3,6 +3,7 @@
 // checks ask for.
 #include <fmt/format.h>
 
+#include "ir/find_node.h"
 #include "ir/intrinsic.h"
 #include "ir/structural.h"
 #include "schedule/state.h"
@@ -11,21 +12,9 @@ namespace tenon::sched {
 
 using namespace tir;
 
-bool uses(const ObjectRef& e, const Var* v) {
-  bool found = false;
-  pre_order(e, [&](const ObjectRef& n) {
-    found = found || n.get() == v;
-    return !found;
-  });
-  return found;
-}
+bool uses(const ObjectRef& e, const Var* v) { return mentions(e, v); }
 bool uses_any(const ObjectRef& e, const std::unordered_set<const Var*>& vars) {
-  bool found = false;
-  pre_order(e, [&](const ObjectRef& n) {
-    if (const auto* v = n.as<Var>()) found = found || vars.count(v);
-    return !found;
-  });
-  return found;
+  return mentions_any(e, vars);
 }
 
 bool is_complete(const Ref<Block>& b) {
@@ -178,15 +167,11 @@ void require_root_scope(const State& s, int32_t id) {
 }
 
 bool has_effects(const ObjectRef& body) {
-  bool found = false;
-  pre_order(body, [&](const ObjectRef& n) {
-    if (const auto* c = n.as<Call>()) {
-      const Intrinsic* i = find_intrinsic(c->op);
-      found = found || !i || !i->pure || c->op == "tir.address_of";
-    }
-    return !found;
+  return any_node(body, [](const ObjectRef& n) {
+    const auto* c = n.as<Call>();
+    const Intrinsic* i = c ? find_intrinsic(c->op) : nullptr;
+    return c && (!i || !i->pure || c->op == "tir.address_of");
   });
-  return found;
 }
 
 namespace {

@@ -5,6 +5,7 @@
 
 #include <algorithm>
 
+#include "ir/find_node.h"
 #include "schedule/define.h"
 #include "schedule/ring.h"
 
@@ -226,13 +227,10 @@ struct Mover {
 };
 
 bool contains_block(const Stmt& s, const std::vector<std::string>& names) {
-  bool found = false;
-  pre_order(s, [&](const ObjectRef& n) {
-    if (const auto* b = n.as<Block>())
-      found = found || std::find(names.begin(), names.end(), b->name) != names.end();
-    return !found && (n.is<StmtNode>() || n.is<ArrayObj>());
+  return any_node(s, in_statements, [&](const ObjectRef& n) {
+    const auto* b = n.as<Block>();
+    return b && std::find(names.begin(), names.end(), b->name) != names.end();
   });
-  return found;
 }
 
 }  // namespace

@@ -5,6 +5,7 @@
 
 #include <cmath>
 
+#include "ir/find_node.h"
 #include "ir/intrinsic.h"
 #include "schedule/define.h"
 
@@ -29,12 +30,8 @@ PrimExpr neutral(const PrimExpr& value) {
 bool divides_integers(const PrimExpr& e, const Var* v) {
   bool found = false;
   auto masked = [&](const PrimExpr& divisor) {
-    bool is = false;
-    pre_order(divisor, [&](const ObjectRef& n) {
-      is = is || n.get() == v || n.is<BufferLoad>() || n.is<Call>();
-      return !is;
-    });
-    return is;
+    return any_node(divisor,
+                    [&](const ObjectRef& n) { return n.get() == v || n.is<BufferLoad>() || n.is<Call>(); });
   };
   pre_order(e, [&](const ObjectRef& n) {
     auto check = [&](const auto* d) {
@@ -114,9 +111,7 @@ static void pad_iteration(State& s, int32_t id, int iterator, int64_t multiple, 
   };
   // Clamped, the whole value is that of the last iteration: conditions around a load hold for what it reads.
   auto clamped = [&](const PrimExpr& e) -> PrimExpr {
-    bool any = false;
-    pre_order(e, [&](const ObjectRef& n) { return any = any || guarded(n.as<BufferLoad>()), !any; });
-    if (!any) return e;
+    if (!any_node(e, [&](const ObjectRef& n) { return guarded(n.as<BufferLoad>()); })) return e;
     const PrimExpr last = min(iter->var, size - 1);
     return rewrite_any(
                e, [&](const ObjectRef& n) { return n.get() == v ? ObjectRef(last) : ObjectRef(); },

@@ -3,6 +3,7 @@
 // which computes a block's indices before it.
 #include <fmt/format.h>
 
+#include "ir/find_node.h"
 #include "ir/structural.h"
 #include "schedule/cache_impl.h"
 #include "schedule/define.h"
@@ -82,12 +83,8 @@ static int32_t reindex_cache(State& s, int32_t id, int index, bool of_write, con
                  "use it before compute_at");
   }
   const Array<PrimExpr> where = only_index(s, id, b, of_write);
-  bool reads_memory = false;
-  for (const PrimExpr& e : where)
-    pre_order(e, [&](const ObjectRef& n) {
-      reads_memory = reads_memory || n.is<BufferLoad>();
-      return !n.is<BufferNode>();
-    });
+  const bool reads_memory = std::any_of(
+      where.begin(), where.end(), [](const PrimExpr& e) { return has_node<BufferLoad>(e, not_in_buffers); });
   if (reads_memory)
     s.refuse("T0776", id, fmt::format("the index of '{}' reads memory", b->name),
              "reindex takes gathered reads");
@@ -98,12 +95,10 @@ static int32_t reindex_cache(State& s, int32_t id, int index, bool of_write, con
         "T0778", id,
         fmt::format("the index map takes {} indices, the block has {} iterators", map->inputs.size(), n));
   if (map->outputs.empty()) s.refuse("T0778", id, "the index map gives no index");
-  bool in_init = false;
-  if (block->init)
-    pre_order(block->init, [&](const ObjectRef& n) {
-      if (const auto* l = n.as<BufferLoad>()) in_init = in_init || l->buffer.same_as(b);
-      return !n.is<BufferNode>();
-    });
+  const bool in_init = any_node(block->init, not_in_buffers, [&](const ObjectRef& n) {
+    const auto* l = n.as<BufferLoad>();
+    return l && l->buffer.same_as(b);
+  });
   Array<VarRef> inputs;
   Array<PrimExpr> extents;
   Array<IterVar> iters;

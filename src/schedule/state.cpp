@@ -96,22 +96,6 @@ Ref<For> with_body(const Ref<For>& loop, Stmt body) {
   return copy;
 }
 
-std::vector<PrimExpr> conjuncts(const PrimExpr& predicate) {
-  std::vector<PrimExpr> out, stack{predicate};
-  while (!stack.empty()) {
-    PrimExpr e = stack.back();
-    stack.pop_back();
-    if (!e || is_const_int(e, 1)) continue;
-    if (const auto* a = e.as<And>()) {
-      stack.push_back(a->b);
-      stack.push_back(a->a);
-    } else {
-      out.push_back(e);
-    }
-  }
-  return out;
-}
-
 // ---------------------------------------------------------------- construction
 namespace {
 

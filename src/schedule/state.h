@@ -7,6 +7,7 @@
 #include <memory>
 #include <unordered_set>
 
+#include "analysis/condition.h"
 #include "analysis/iter_map.h"
 #include "schedule/schedule.h"
 
@@ -152,7 +153,6 @@ tir::Stmt rewrite_stmts(const tir::Stmt& s, FunctionRef<tir::Stmt(const tir::Stm
 /// The largest loop or block that holds nothing but this block: it goes when the block goes.
 int32_t whole_nest(const State& s, int32_t block);
 Ref<tir::For> with_body(const Ref<tir::For>& loop, tir::Stmt body);
-std::vector<PrimExpr> conjuncts(const PrimExpr& predicate);
 
 // ---------------------------------------------------------------- block kinds (blocks.cpp)
 /// All iterators spatial, no init, reads nothing it writes.

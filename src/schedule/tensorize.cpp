@@ -10,6 +10,7 @@
 #include <numeric>
 #include <set>
 
+#include "ir/find_node.h"
 #include "ir/text.h"
 #include "schedule/define.h"
 #include "schedule/dot_intrin.h"
@@ -307,10 +308,9 @@ void register_tensor_intrin(const std::string& name, PrimFunc description, PrimF
     if ((*d)->dtype != (*m)->dtype || (*d)->shape.size() != (*m)->shape.size())
       malformed(name, fmt::format("the two differ in type or rank of parameter {}", i));
   }
-  bool has_init = false;
-  pre_order(description->body, [&](const ObjectRef& n) {
-    if (const auto* b = n.as<Block>()) has_init = has_init || b->init;
-    return true;
+  const bool has_init = any_node(description->body, [](const ObjectRef& n) {
+    const auto* b = n.as<Block>();
+    return b && b->init;
   });
   if (has_init)
     malformed(name, "the description has an init; it describes one update, inits stay in the program");

@@ -7,6 +7,7 @@
 #include <unordered_set>
 
 #include "base/define_type.h"
+#include "ir/find_node.h"
 #include "ir/tir.h"
 
 namespace tenon::te {
@@ -43,11 +44,7 @@ Tensor make_tensor(const Operation& op, int64_t index, const Array<PrimExpr>& sh
   return Tensor(t);
 }
 
-bool contains_reduce(const PrimExpr& e) {
-  bool found = false;
-  post_order(e, [&](const ObjectRef& n) { found = found || n.is<tir::Reduce>(); });
-  return found;
-}
+bool contains_reduce(const PrimExpr& e) { return has_node<tir::Reduce>(e); }
 
 /// Tensors that the body reads, each once, in order of appearance.
 Array<Tensor> tensors_read(const Array<PrimExpr>& body) {

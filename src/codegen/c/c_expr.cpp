@@ -6,6 +6,7 @@
 #include <cmath>
 
 #include "codegen/c/c_emitter.h"
+#include "ir/find_node.h"
 #include "ir/lookup.h"
 #include "ir/node_groups.h"
 
@@ -18,17 +19,12 @@ constexpr uint32_t kind = PrimExprNodes::index_of<T>();
 bool narrow_float(DataType t) { return t.is_float() && t.bits < 32; }
 /// Does an operation below e take other lanes of the variable than the one it gives?
 bool crosses_lanes(const PrimExpr& e, const tir::Var* v) {
-  bool found = false;
-  pre_order(e, [&](const ObjectRef& node) {
+  return any_node(e, [&](const ObjectRef& node) {
     const auto* call = node.as<tir::Call>();
-    if (node.is<Shuffle>() || (call && (call->op == "tir.dot" || call->op.starts_with("tir.vector_reduce_"))))
-      pre_order(node, [&](const ObjectRef& n) {
-        found = found || n.get() == v;
-        return !found;
-      });
-    return !found;
+    return (node.is<Shuffle>() ||
+            (call && (call->op == "tir.dot" || call->op.starts_with("tir.vector_reduce_")))) &&
+           mentions(node, v);
   });
-  return found;
 }
 std::string wide_unsigned(DataType t) { return t.bits == 64 ? "uint64_t" : "uint32_t"; }
 }  // namespace
@@ -283,11 +279,11 @@ std::string CEmitter::compute(const PrimExpr& e) {
         return n.dtype.is_vector() && !lane_vars_.contains(&n) ? fmt::format("{}[{}]", it->second, lane_)
                                                                : it->second;
       },
-      [&](const ArithmeticNode auto& n) { return arithmetic(n); }, [&](const EQ& n) { return compare(n, "=="); },
-      [&](const NE& n) { return compare(n, "!="); }, [&](const LT& n) { return compare(n, "<"); },
-      [&](const LE& n) { return compare(n, "<="); }, [&](const GT& n) { return compare(n, ">"); },
-      [&](const GE& n) { return compare(n, ">="); }, [&](const And& n) { return compare(n, "&&"); },
-      [&](const Or& n) { return compare(n, "||"); },
+      [&](const ArithmeticNode auto& n) { return arithmetic(n); },
+      [&](const EQ& n) { return compare(n, "=="); }, [&](const NE& n) { return compare(n, "!="); },
+      [&](const LT& n) { return compare(n, "<"); }, [&](const LE& n) { return compare(n, "<="); },
+      [&](const GT& n) { return compare(n, ">"); }, [&](const GE& n) { return compare(n, ">="); },
+      [&](const And& n) { return compare(n, "&&"); }, [&](const Or& n) { return compare(n, "||"); },
       [&](const Not& n) { return fmt::format("(!{})", expr(n.a)); },
       [&](const Select& n) {
         const std::string c = expr(n.condition), a = expr(n.true_value);

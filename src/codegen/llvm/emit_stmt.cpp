@@ -9,6 +9,7 @@
 #include <filesystem>
 
 #include "codegen/llvm/emitter.h"
+#include "ir/find_node.h"
 
 namespace tenon::codegen {
 
@@ -390,10 +391,9 @@ void Emitter::serial_loop(const For& n, const Stmt& inside, V begin, V end, bool
   at->addIncoming(next, b_.GetInsertBlock());
   auto* back = b_.CreateCondBr(b_.CreateICmpSLT(next, end), body, exit);
   // Loops over vectors are as wide as they should be: LLVM is to leave them alone.
-  bool vectors = false;
-  pre_order(n.body, [&](const ObjectRef& node) {
-    if (const auto* e = node.as<PrimExprNode>(); e && e->dtype.is_vector()) vectors = true;
-    return !vectors;
+  const bool vectors = any_node(n.body, [](const ObjectRef& node) {
+    const auto* e = node.as<PrimExprNode>();
+    return e && e->dtype.is_vector();
   });
   llvm::LLVMContext& c = module_.getContext();
   llvm::SmallVector<llvm::Metadata*, 4> notes{nullptr};

@@ -4,6 +4,7 @@
 
 #include <set>
 
+#include "ir/find_node.h"
 #include "ir/walk.h"
 
 namespace tenon {
@@ -35,12 +36,7 @@ std::vector<std::pair<std::string, std::string>> describe_result(const IRModule&
   if (!main) return {};
   const Expr result = result_of(main->body);
   const Type type = result->type ? result->type : main->ret_type;
-  bool data = false;
-  if (type)
-    pre_order(type, [&](const ObjectRef& n) {
-      data = data || n.is<AdtType>() || n.is<FuncType>();
-      return !data && n.is<TypeNode>();
-    });
+  const bool data = has_node<AdtType, FuncType>(type, [](const ObjectRef& n) { return n.is<TypeNode>(); });
   if (!data) return {};
   std::set<std::string> used, done;
   std::vector<std::pair<std::string, std::string>> out{{"result", shown_type(type, used)}};

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "pass/tensor/access_checks.h"
 
+#include "ir/find_node.h"
 #include "ir/intrinsic_table.h"
 #include "ir/structural.h"
 
@@ -26,25 +27,13 @@ Written written_in(const Stmt& s) {
   return out;
 }
 
-bool reads_memory(const ObjectRef& e) {
-  bool found = false;
-  if (e)
-    pre_order(e, [&](const ObjectRef& o) {
-      found = found || o.is<BufferLoad>() || o.is<ProducerLoad>();
-      return !found && !o.is<BufferNode>();
-    });
-  return found;
-}
+bool reads_memory(const ObjectRef& e) { return has_node<BufferLoad, ProducerLoad>(e, not_in_buffers); }
 
 bool reads(const Stmt& check, const Written& written) {
-  bool found = false;
-  pre_order(check, [&](const ObjectRef& o) {
+  return any_node(check, not_in_buffers, [&](const ObjectRef& o) {
     const auto* n = o.as<BufferLoad>();
-    found = found || o.is<ProducerLoad>() ||
-            (n && (written.unknown || written.data.count(n->buffer->data.get()) > 0));
-    return !found && !o.is<BufferNode>();
+    return o.is<ProducerLoad>() || (n && (written.unknown || written.data.count(n->buffer->data.get()) > 0));
   });
-  return found;
 }
 
 void Checks::wrap(size_t mark, FunctionRef<Stmt(const Stmt&)> f) {

@@ -4,6 +4,7 @@
 
 #include "analysis/races.h"
 #include "ir/attr_keys.h"
+#include "ir/find_node.h"
 #include "ir/jumps.h"
 #include "ir/origin.h"
 #include "ir/scalable.h"
@@ -35,13 +36,10 @@ bool fixed_block(const BlockRealize& n) {
 
 /// Schedules move and remove blocks: what is checked of such a program is what it says itself.
 bool has_blocks(const Stmt& s) {
-  bool found = false;
-  pre_order(s, [&](const ObjectRef& n) {
+  return any_node(s, in_statements, [](const ObjectRef& n) {
     const auto* b = n.as<Block>();
-    found = found || (b && !b->iter_vars.empty());
-    return !found && !n.is<PrimExprNode>();
+    return b && !b->iter_vars.empty();
   });
-  return found;
 }
 
 }  // namespace

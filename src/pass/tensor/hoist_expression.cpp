@@ -5,6 +5,7 @@
 // What a serial or unrolled loop does not change leaves it: values given names, parts of a conjunction, and
 // the choice between two bodies.
 // Needs: nothing. Keeps: what runs. Moves no access of memory and nothing that may fail.
+#include "analysis/condition.h"
 #include "pass/tensor/lowering.h"
 
 namespace tenon {
@@ -40,16 +41,8 @@ class HoistExpression : public tensor_detail::Rewriter {
       return make<IfThenElse>(c->condition, around(c->then_case), other);
     }
     if (c->else_case) return r;
-    std::vector<PrimExpr> todo{c->condition};
     PrimExpr outside, inside;
-    while (!todo.empty()) {
-      const PrimExpr e = todo.back();
-      todo.pop_back();
-      if (const auto* both = e.as<And>()) {
-        todo.push_back(both->b);
-        todo.push_back(both->a);
-        continue;
-      }
+    for (const PrimExpr& e : conjuncts(c->condition)) {
       PrimExpr& to = moves(e) ? outside : inside;
       to = to ? logical_and(to, e) : e;
     }

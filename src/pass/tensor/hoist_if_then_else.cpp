@@ -5,6 +5,7 @@
 // Only conditions without memory accesses move, and only past serial and unrolled loops; whole statements
 // only without divisions. A choice of values leaves the innermost loop, so that its two forms can be vectors:
 // rows of one operand of a concat, rows inside the padding. Needs: nothing. Keeps: what runs.
+#include "ir/find_node.h"
 #include "ir/structural.h"
 #include "pass/tensor/lowering.h"
 
@@ -18,14 +19,7 @@ namespace {
 constexpr int kMostForms = 8;
 constexpr int64_t kLargestBody = 200;
 
-bool has_access_or_call(const PrimExpr& e) {
-  bool found = false;
-  pre_order(e, [&](const ObjectRef& n) {
-    found = found || n.is<BufferLoad>() || n.is<Call>();
-    return !found;
-  });
-  return found;
-}
+bool has_access_or_call(const PrimExpr& e) { return has_node<BufferLoad, Call>(e); }
 
 class Hoist : public tensor_detail::Rewriter {
  public:

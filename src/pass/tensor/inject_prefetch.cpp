@@ -9,6 +9,7 @@
 // iteration announces its share of A, n elements further on. Needs: buffers with their shapes. Keeps:
 // everything else.
 #include "analysis/program_target.h"
+#include "ir/find_node.h"
 #include "pass/tensor/lowering.h"
 
 namespace tenon {
@@ -183,13 +184,12 @@ class Announce : public tensor_detail::Rewriter {
 };
 
 bool has_announcements(const Stmt& s) {
-  bool found = false;
-  pre_order(s, [&](const ObjectRef& n) {
+  return any_node(s, in_statements, [](const ObjectRef& n) {
+    bool found = false;
     if (const auto* l = n.as<For>())
       for (const auto& [key, value] : l->annotations) found = found || announces(key);
-    return !found && (n.is<StmtNode>() || n.is<ArrayObj>());
+    return found;
   });
-  return found;
 }
 
 }  // namespace

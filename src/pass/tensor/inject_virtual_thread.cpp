@@ -7,6 +7,7 @@
 // Virtual threads share one real thread: each statement runs for all of them before the next, so barriers
 // stand once, and each has its own part of memory that is allocated inside.
 // Needs: a constant extent, flat buffers. Keeps: what each virtual thread does.
+#include "ir/find_node.h"
 #include "pass/tensor/lowering.h"
 
 namespace tenon {
@@ -21,14 +22,11 @@ bool is_virtual(const For& n) {
          (n.thread_tag.starts_with("vthread") || n.thread_tag.starts_with("cthread"));
 }
 bool has_sync(const Stmt& s) {
-  bool found = false;
-  pre_order(s, [&](const ObjectRef& n) {
+  return any_node(s, not_in_buffers, [&](const ObjectRef& n) {
     const auto* c = n.as<Call>();
-    found = found || (c && (c->op == "tir.storage_sync" || c->op.starts_with("tir.async_") ||
-                            c->op == "tir.thread_allreduce"));
-    return !found && !n.is<BufferNode>();
+    return c && (c->op == "tir.storage_sync" || c->op.starts_with("tir.async_") ||
+                 c->op == "tir.thread_allreduce");
   });
-  return found;
 }
 
 /// The body of one loop over virtual threads.

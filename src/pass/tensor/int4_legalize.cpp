@@ -10,6 +10,7 @@
 // value, and the types that callers see.
 #include <set>
 
+#include "ir/find_node.h"
 #include "ir/intrinsic.h"
 #include "pass/tensor/legalize.h"
 #include "pass/tensor/math_expansion.h"
@@ -285,15 +286,11 @@ class Unpack : public tensor_detail::Rewriter {
 };
 
 bool has_packed(const PrimFunc& f) {
-  bool any = false;
-  if (f->body)
-    pre_order(f->body, [&](const ObjectRef& n) {
-      const auto* e = n.as<PrimExprNode>();
-      const auto* b = n.as<BufferNode>();
-      any = any || (e && is_packed(e->dtype.element())) || (b && is_packed(b->dtype.element()));
-      return !any;
-    });
-  return any;
+  return any_node(f->body, [&](const ObjectRef& n) {
+    const auto* e = n.as<PrimExprNode>();
+    const auto* b = n.as<BufferNode>();
+    return (e && is_packed(e->dtype.element())) || (b && is_packed(b->dtype.element()));
+  });
 }
 
 }  // namespace

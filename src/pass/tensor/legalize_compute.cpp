@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Operations on narrow floats through float32 (see legalize.h).
+#include "ir/find_node.h"
 #include "ir/intrinsic.h"
 #include "ir/node_groups.h"
 #include "pass/tensor/legalize.h"
@@ -124,15 +125,11 @@ class Compute : public Rewriter {
 }  // namespace
 
 bool has_narrow(const PrimFunc& f, NarrowTypes narrow) {
-  bool any = false;
-  if (f->body)
-    pre_order(f->body, [&](const ObjectRef& n) {
-      const auto* e = n.as<PrimExprNode>();
-      const auto* b = n.as<BufferNode>();
-      any = any || (e && narrow(e->dtype.element())) || (b && narrow(b->dtype));
-      return !any;
-    });
-  return any;
+  return any_node(f->body, [&](const ObjectRef& n) {
+    const auto* e = n.as<PrimExprNode>();
+    const auto* b = n.as<BufferNode>();
+    return (e && narrow(e->dtype.element())) || (b && narrow(b->dtype));
+  });
 }
 
 IRModule legalize_compute(IRModule module, NarrowTypes narrow, const PassContext& context) {

@@ -8,6 +8,7 @@
 #include <map>
 #include <set>
 
+#include "ir/find_node.h"
 #include "pass/tensor/lowering.h"
 
 namespace tenon {
@@ -91,14 +92,11 @@ class Lift : public tensor_detail::Rewriter {
   }
 
   bool missing_below(const Stmt& s, const Tags& have) const {
-    bool found = false;
-    pre_order(s, [&](const ObjectRef& n) {
+    return any_node(s, in_statements, [&](const ObjectRef& n) {
       const auto* l = n.as<For>();
-      found = found || (l && l->kind == ForKind::thread_binding && axes_.count(l->thread_tag) &&
-                        !have.count(l->thread_tag));
-      return !found && (n.is<StmtNode>() || n.is<ArrayObj>());
+      return l && l->kind == ForKind::thread_binding && axes_.count(l->thread_tag) &&
+             !have.count(l->thread_tag);
     });
-    return found;
   }
 
   Stmt inner(const Stmt& s, const Tags& have) {

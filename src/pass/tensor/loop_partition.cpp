@@ -9,6 +9,7 @@
 // that hold others. Needs: flat loops, simplified conditions. Keeps: the order of iterations.
 #include <algorithm>
 
+#include "analysis/condition.h"
 #include "ir/structural.h"
 #include "pass/tensor/lowering.h"
 #include "pass/tensor/pragmas.h"
@@ -58,9 +59,8 @@ class Partition : public tensor_detail::Rewriter {
   /// Does the body do nothing where this condition does not hold (of any lane)?
   static bool needs(const Stmt& body, const PrimExpr& condition) {
     auto asks = [&](const PrimExpr& e) {
-      bool found = false;
-      if (e) collect(e, [&](const PrimExpr& c) { found = found || structural_equal(c, condition); });
-      return found;
+      return std::ranges::any_of(conjuncts(e),
+                                 [&](const PrimExpr& c) { return structural_equal(c, condition); });
     };
     if (const auto* q = body.as<SeqStmt>())
       return std::all_of(q->seq.begin(), q->seq.end(), [&](const Stmt& s) { return needs(s, condition); });
@@ -92,10 +92,10 @@ class Partition : public tensor_detail::Rewriter {
     std::vector<PrimExpr> found;
     pre_order(n.body, [&](const ObjectRef& x) {
       if (const auto* b = x.as<IfThenElse>())
-        collect(b->condition, [&](const PrimExpr& c) {
+        for (const PrimExpr& c : conjuncts(b->condition)) {
           const auto* e = c.as<EQ>();
           if (e && e->a.same_as(n.loop_var) && analyzer_.can_prove_equal(e->b, n.min)) found.push_back(c);
-        });
+        }
       return !x.is<BufferNode>();
     });
     if (found.empty()) return {};
@@ -107,22 +107,6 @@ class Partition : public tensor_detail::Rewriter {
     return seq({lead, others});
   }
 
-  /// The parts of a conjunction.
-  template <class F>
-  static void collect(const PrimExpr& condition, F f) {
-    std::vector<PrimExpr> todo{condition};
-    while (!todo.empty()) {
-      PrimExpr c = todo.back();
-      todo.pop_back();
-      if (const auto* a = c.as<And>()) {
-        todo.push_back(a->b);
-        todo.push_back(a->a);
-      } else {
-        f(c);
-      }
-    }
-  }
-
   Stmt middle(const Stmt& s) {
     const auto& n = *s.as<For>();
     bool innermost = true;
@@ -130,7 +114,8 @@ class Partition : public tensor_detail::Rewriter {
     std::unordered_map<const Var*, bool> defined;  // inside the loop
     pre_order(n.body, [&](const ObjectRef& x) {
       auto take = [&](const PrimExpr& c) {
-        if (c) collect(c, [&](const PrimExpr& p) { conditions.push_back(p); });
+        const std::vector<PrimExpr> parts = conjuncts(c);
+        conditions.insert(conditions.end(), parts.begin(), parts.end());
       };
       if (x.is<For>() || x.is<tir::While>()) innermost = false;
       if (const auto* l = x.as<For>()) defined[l->loop_var.get()] = true;

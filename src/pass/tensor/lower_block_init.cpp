@@ -9,6 +9,8 @@
 // Needs: blocks. Keeps: everything else, iterators included.
 #include <unordered_set>
 
+#include "analysis/condition.h"
+#include "ir/find_node.h"
 #include "pass/tensor/lowering.h"
 
 namespace tenon {
@@ -20,13 +22,7 @@ namespace {
 using Vars = std::unordered_set<const Object*>;
 
 bool uses_any(const ObjectRef& e, const Vars& vars) {
-  bool found = false;
-  if (e && !vars.empty())
-    pre_order(e, [&](const ObjectRef& n) {
-      found = found || vars.count(n.get());
-      return !found;
-    });
-  return found;
+  return !vars.empty() && any_node(e, [&](const ObjectRef& n) { return vars.count(n.get()); });
 }
 
 class LowerInit : public tensor_detail::Rewriter {
@@ -126,14 +122,8 @@ class LowerInit : public tensor_detail::Rewriter {
     }
     if (reads_what_changes(b.init, path_[first]->body)) return false;
     PrimExpr predicate = true_();
-    std::vector<PrimExpr> conditions{r.predicate};
-    while (!conditions.empty()) {
-      const PrimExpr c = conditions.back();
-      conditions.pop_back();
-      if (const auto* both = c.as<And>()) {
-        conditions.push_back(both->b);
-        conditions.push_back(both->a);
-      } else if (!uses_any(c, dropped)) {
+    for (const PrimExpr& c : conjuncts(r.predicate)) {
+      if (!uses_any(c, dropped)) {
         predicate = logical_and(predicate, substitute(c, fresh));
       } else if (uses_any(c, copied)) {
         return false;

@@ -9,6 +9,7 @@
 // or; argmax and argmin of any number of values). Keeps: the value, up to the order of the combination.
 #include <limits>
 
+#include "analysis/condition.h"
 #include "ir/intrinsic.h"
 #include "ir/structural.h"
 #include "pass/tensor/lowering.h"
@@ -178,18 +179,11 @@ class CrossThread : public tensor_detail::Rewriter {
   }
   /// A predicate that the reduction does not change holds for the result too.
   static PrimExpr guard_of(const PrimExpr& predicate, const std::vector<Ref<For>>& loops, PrimExpr guard) {
-    std::vector<PrimExpr> todo{predicate};
-    while (!todo.empty()) {
-      const PrimExpr e = todo.back();
-      todo.pop_back();
-      if (const auto* both = e.as<And>()) {
-        todo.push_back(both->a);
-        todo.push_back(both->b);
-        continue;
-      }
+    const std::vector<PrimExpr> parts = conjuncts(predicate);
+    for (auto part = parts.rbegin(); part != parts.rend(); ++part) {
       bool spatial = true;
-      for (const Ref<For>& f : loops) spatial = spatial && !mentions(e, f->loop_var.get());
-      if (spatial && !is_one(e)) guard = logical_and(guard, e);
+      for (const Ref<For>& f : loops) spatial = spatial && !mentions(*part, f->loop_var.get());
+      if (spatial) guard = logical_and(guard, *part);
     }
     return guard;
   }

@@ -8,6 +8,7 @@
 // Needs: nothing; kernels are lowered too. Reads the target (fused multiply-add or not, scaling by powers of
 // 2). Keeps: the values within the bounds of docs/numerics.md; a second run changes nothing.
 #include "analysis/program_target.h"
+#include "ir/find_node.h"
 #include "ir/intrinsic.h"
 #include "pass/tensor/lowering.h"
 #include "pass/tensor/math_expansion.h"
@@ -93,13 +94,10 @@ class LowerIntrin : public Rewriter {
 
 static IRModule lower_intrin(IRModule module, PassContext& context) {
   return module.map_prim([&](const std::string&, const PrimFunc& f) -> ObjectRef {
-    bool any = false;
-    if (f->body)
-      pre_order(f->body, [&](const ObjectRef& n) {
-        const auto* c = n.as<tir::Call>();
-        any = any || (c && c->dtype.is_float());
-        return !any;
-      });
+    const bool any = any_node(f->body, [&](const ObjectRef& n) {
+      const auto* c = n.as<tir::Call>();
+      return c && c->dtype.is_float();
+    });
     if (!any) return {};
     const Target target = program_target(*f, context.target.cast<TargetNode>());
     // In C text fmaf is a slow call unless the compiler is told of the machine.

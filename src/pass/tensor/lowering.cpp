@@ -1,16 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "pass/tensor/lowering.h"
 
+#include "ir/find_node.h"
+
 namespace tenon::tensor_detail {
 
-bool mentions(const ObjectRef& e, const tir::Var* v) {
-  bool found = false;
-  pre_order(e, [&](const ObjectRef& n) {
-    found = found || n.get() == v;
-    return !found && !n.is<tir::BufferNode>();
-  });
-  return found;
-}
+bool mentions(const ObjectRef& e, const tir::Var* v) { return tenon::mentions(e, v, not_in_buffers); }
 
 int64_t size_of(const tir::Stmt& s, int64_t limit) {
   int64_t n = 0;
@@ -34,14 +29,11 @@ bool is_plain(const PrimExpr& e) {
 }
 
 bool has_threads(const tir::Stmt& s) {
-  bool found = false;
-  pre_order(s, [&](const ObjectRef& n) {
+  return any_node(s, in_statements, [&](const ObjectRef& n) {
     const auto* f = n.as<tir::For>();
-    found = found || (f && f->kind == tir::ForKind::thread_binding &&
-                      (f->thread_tag.starts_with("threadIdx.") || f->thread_tag.starts_with("blockIdx.")));
-    return !found && (n.is<tir::StmtNode>() || n.is<ArrayObj>());
+    return f && f->kind == tir::ForKind::thread_binding &&
+           (f->thread_tag.starts_with("threadIdx.") || f->thread_tag.starts_with("blockIdx."));
   });
-  return found;
 }
 
 tir::Stmt moved(const tir::Stmt& s, const tir::Buffer& from, const tir::Buffer& to, const PrimExpr& place) {

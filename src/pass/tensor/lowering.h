@@ -10,6 +10,7 @@
 #include "analysis/region.h"
 #include "analysis/simplify.h"
 #include "ir/attr_keys.h"
+#include "ir/find_node.h"
 #include "ir/jumps.h"
 #include "ir/pass.h"
 
@@ -139,12 +140,7 @@ IRModule each_body_with_threads(IRModule module, PassContext&) {
 /// Is there a statement of this kind? Expressions are not looked at.
 template <class T>
 bool has_statement(const tir::Stmt& s) {
-  bool found = false;
-  pre_order(s, [&](const ObjectRef& n) {
-    found = found || n.is<T>();
-    return !found && (n.is<tir::StmtNode>() || n.is<ArrayObj>());
-  });
-  return found;
+  return has_node<T>(s, in_statements);
 }
 /// Does e mention v (buffers' shapes not counted)?
 bool mentions(const ObjectRef& e, const tir::Var* v);

@@ -4,6 +4,7 @@
 //   after:  B[1] = y
 // Statements without an effect go, and stores that the next statement overwrites.
 // Needs: nothing. Keeps: every value that is read.
+#include "ir/find_node.h"
 #include "ir/intrinsic.h"
 #include "ir/structural.h"
 #include "pass/tensor/lowering.h"
@@ -31,15 +32,11 @@ bool is_pure(const PrimExpr& e) {
 }
 
 bool reads(const ObjectRef& e, const Buffer& b) {
-  bool found = false;
-  if (e)
-    pre_order(e, [&](const ObjectRef& n) {
-      const auto* l = n.as<BufferLoad>();
-      const auto* c = n.as<Call>();
-      found = found || (l && l->buffer->data.same_as(b->data)) || (c && !find_intrinsic(c->op)->pure);
-      return !found && !n.is<BufferNode>();
-    });
-  return found;
+  return any_node(e, not_in_buffers, [&](const ObjectRef& n) {
+    const auto* l = n.as<BufferLoad>();
+    const auto* c = n.as<Call>();
+    return (l && l->buffer->data.same_as(b->data)) || (c && !find_intrinsic(c->op)->pure);
+  });
 }
 
 class Remove : public tensor_detail::Rewriter {

@@ -13,6 +13,7 @@
 #include <map>
 #include <set>
 
+#include "ir/find_node.h"
 #include "ir/structural.h"
 #include "pass/tensor/lowering.h"
 
@@ -94,14 +95,7 @@ class SkipRows : public tensor_detail::Rewriter {
     return make<IfThenElse>(all_of(together), store(n.buffer, value, n.indices, all_of(each)), Stmt());
   }
 
-  static bool reads(const PrimExpr& e) {
-    bool found = false;
-    pre_order(e, [&](const ObjectRef& n) {
-      found = found || n.is<BufferLoad>() || n.is<Call>();
-      return !found;
-    });
-    return found;
-  }
+  static bool reads(const PrimExpr& e) { return has_node<BufferLoad, Call>(e); }
 
   /// Neighbours behind the same condition stand behind it together.
   static Stmt merged(const SeqStmt& n, const Stmt& s) {

@@ -8,6 +8,7 @@
 // Needs: lifted loops, flat buffers. Keeps: every statement and its order.
 #include <unordered_set>
 
+#include "analysis/condition.h"
 #include "analysis/region.h"
 #include "ir/structural.h"
 #include "pass/tensor/lowering.h"
@@ -119,18 +120,11 @@ class Planner {
   /// Does the condition hold for one thread of the block only?
   bool one_thread(const PrimExpr& condition) const {
     std::unordered_set<const Var*> fixed;
-    std::vector<PrimExpr> todo{condition};
-    while (!todo.empty()) {
-      const PrimExpr e = todo.back();
-      todo.pop_back();
-      if (const auto* both = e.as<And>()) {
-        todo.push_back(both->a);
-        todo.push_back(both->b);
-      } else if (const auto* n = e.as<EQ>()) {
+    for (const PrimExpr& e : conjuncts(condition))
+      if (const auto* n = e.as<EQ>()) {
         if (n->a.is<Var>() && uniform(n->b)) fixed.insert(n->a.as<Var>());
         if (n->b.is<Var>() && uniform(n->a)) fixed.insert(n->b.as<Var>());
       }
-    }
     for (const Ref<For>& t : threads_)
       if (!is_one(t->extent) && !fixed.count(t->loop_var.get())) return false;
     return true;

@@ -11,6 +11,7 @@
 #include <unordered_set>
 
 #include "analysis/condition.h"
+#include "ir/find_node.h"
 #include "ir/intrinsic.h"
 #include "ir/node_groups.h"
 #include "pass/tensor/lowering.h"
@@ -165,11 +166,7 @@ class Lanes {
       });
     }
     // A condition that reads memory is taken before either side changes it.
-    bool reads = false;
-    pre_order(c, [&](const ObjectRef& x) {
-      reads = reads || x.is<BufferLoad>();
-      return !reads;
-    });
+    const bool reads = has_node<BufferLoad>(c);
     PrimExpr m = c;
     VarRef held;
     if (reads) m = held = var("mask", c.dtype());
@@ -481,15 +478,12 @@ class Vectorize : public tensor_detail::Rewriter {
   }
   /// A load whose lanes are no neighbours.
   static bool scattered(const PrimExpr& e) {
-    bool found = false;
-    pre_order(e, [&](const ObjectRef& n) {
+    return any_node(e, not_in_buffers, [&](const ObjectRef& n) {
       const auto* l = n.as<BufferLoad>();
       const auto* r = l ? l->indices[0].as<Ramp>() : nullptr;
-      found = found || (l && l->indices[0].dtype().is_vector() && !l->indices[0].is<Broadcast>() &&
-                        !(r && is_one(r->stride)));
-      return !found && !n.is<BufferNode>();
+      return l && l->indices[0].dtype().is_vector() && !l->indices[0].is<Broadcast>() &&
+             !(r && is_one(r->stride));
     });
-    return found;
   }
   /// The lanes of two vectors by turns.
   static PrimExpr turns(const PrimExpr& a, const PrimExpr& b) {

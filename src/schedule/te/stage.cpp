@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <map>
 
+#include "analysis/condition.h"
 #include "ir/text.h"
 #include "schedule/te/data.h"
 #include "schedule/tensor_intrin.h"
@@ -283,16 +284,8 @@ Stage& Stage::set_store_predicate(const PrimExpr& condition) {
   require_loops(s, "store on a condition");
   // Each part of the condition names one thread, that some axis is bound to.
   s.guards.clear();
-  std::vector<PrimExpr> parts{condition};
   std::map<const tir::Var*, std::pair<IterVar, std::vector<PrimExpr>>> of;
-  while (!parts.empty()) {
-    const PrimExpr part = parts.back();
-    parts.pop_back();
-    if (const auto* both = part.as<tir::And>()) {
-      parts.push_back(both->b);
-      parts.push_back(both->a);
-      continue;
-    }
+  for (const PrimExpr& part : conjuncts(condition)) {
     const std::vector<tir::VarRef> vars = tir::free_vars(part);
     IterVar thread;
     for (const StageData& x : data_->stages)

@@ -10,6 +10,7 @@
 // Keeps: impure calls, loops that hold one, match_cast (it checks at run time), order, unread results of If.
 #include <unordered_set>
 
+#include "ir/find_node.h"
 #include "ir/pass.h"
 #include "ir/regions.h"
 #include "ir/walk.h"
@@ -109,12 +110,10 @@ std::map<std::string, Ref<Function>> used_once(const IRModule& module) {
       out.emplace(name, f);
   // Of functions that call one another in a circle no one is inlined: nothing calls the circle from outside.
   std::erase_if(out, [&](const auto& entry) {
-    bool in_circle = false;
-    post_order(entry.second, [&](const ObjectRef& n) {
+    return any_node(entry.second, [&](const ObjectRef& n) {
       const auto* g = n.as<GlobalVar>();
-      in_circle = in_circle || (g && out.count(g->name));
+      return g && out.count(g->name);
     });
-    return in_circle;
   });
   return out;
 }

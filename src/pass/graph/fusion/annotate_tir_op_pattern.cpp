@@ -10,6 +10,7 @@
 #include <algorithm>
 
 #include "ir/attr_keys.h"
+#include "ir/find_node.h"
 #include "ir/intrinsic.h"
 #include "ir/pass.h"
 #include "ir/tir.h"
@@ -50,9 +51,7 @@ FusionKind kind_of_stage(const tir::Stmt& stage) {
     if (const auto* m = n.as<tir::Mul>()) {
       int sides = 0;
       for (const PrimExpr& side : {m->a, m->b}) {
-        bool reads = false;
-        post_order(side, [&](const ObjectRef& x) { reads = reads || x.is<tir::BufferLoad>(); });
-        sides += reads;
+        sides += has_node<tir::BufferLoad>(side);
       }
       product = product || sides == 2;
     }

@@ -9,6 +9,7 @@
 
 #include "analysis/analyzer.h"
 #include "ir/bodies.h"
+#include "ir/find_node.h"
 #include "ir/structural.h"
 #include "op/infer.h"
 
@@ -128,11 +129,7 @@ class SizeSymbols {
   }
   /// Tensors that are there have no negative sizes: max(n - 1, 0) and n - 1 are one size.
   void assume_sizes() {
-    auto clamped = [](const PrimExpr& d) {
-      bool found = false;
-      pre_order(d, [&](const ObjectRef& n) { return !(found = found || n.is<tir::Max>()); });
-      return found;
-    };
+    auto clamped = [](const PrimExpr& d) { return has_node<tir::Max>(d); };
     if (std::ranges::none_of(all_, clamped)) return;
     std::unordered_map<uint64_t, std::vector<PrimExpr>> assumed;
     for (const PrimExpr& d : all_) {

@@ -11,6 +11,7 @@
 #include <algorithm>
 #include <set>
 
+#include "ir/find_node.h"
 #include "ir/tir.h"
 #include "op/body_rewriter.h"
 #include "pass/graph/fusion/programs.h"
@@ -64,10 +65,9 @@ class SplitCallTir : public BodyRewriter {
 
   size_t stages_in_front(const StagedProgram& p) const {
     for (size_t i = 0; i < p.stages.size(); ++i) {
-      bool found = false;
-      post_order(p.stages[i], [&](const ObjectRef& n) {
+      const bool found = any_node(p.stages[i], [&](const ObjectRef& n) {
         const auto* b = n.as<tir::Block>();
-        found = found || (b && blocks_.count(b->name));
+        return b && blocks_.count(b->name);
       });
       if (found) return i + 1;
     }

@@ -9,6 +9,7 @@
 #include <random>
 
 #include "analysis/region.h"
+#include "ir/find_node.h"
 #include "ir/walk.h"
 
 namespace tenon::tir {
@@ -81,18 +82,12 @@ PrimFunc folded(const PrimFunc& f) {
       [&](const Cast& n) { return whole(n) ? cast(n.dtype, n.value) : PrimExpr(); });
 }
 
-bool loads(const PrimExpr& e) {
-  bool found = false;
-  post_order(e, [&](const ObjectRef& n) { found = found || n.is<BufferLoad>(); });
-  return found;
-}
-
 /// Data that are indices must be below this; nothing where no index comes from data.
 std::optional<int64_t> index_limit(const PrimFunc& f) {
   std::optional<int64_t> least;
   const auto look = [&](const Buffer& b, const Array<PrimExpr>& indices) {
     for (size_t d = 0; d < indices.size() && d < b->shape.size(); ++d) {
-      if (!loads(indices[d])) continue;
+      if (!has_node<BufferLoad>(indices[d])) continue;
       const int64_t n = as_int(b->shape[d]).value_or(1);
       least = std::min(least.value_or(n), n);
     }
@@ -101,10 +96,10 @@ std::optional<int64_t> index_limit(const PrimFunc& f) {
   pre_order(f->body, [&](const ObjectRef& n) {
     if (const auto* l = n.as<BufferLoad>()) look(l->buffer, l->indices);
     if (const auto* s = n.as<BufferStore>()) look(s->buffer, s->indices);
-    if (const auto* l = n.as<LetStmt>()) by_name = by_name || loads(l->value);
-    if (const auto* l = n.as<Let>()) by_name = by_name || loads(l->value);
+    if (const auto* l = n.as<LetStmt>()) by_name = by_name || has_node<BufferLoad>(l->value);
+    if (const auto* l = n.as<Let>()) by_name = by_name || has_node<BufferLoad>(l->value);
     if (const auto* r = n.as<BlockRealize>())
-      for (const PrimExpr& v : r->iter_values) by_name = by_name || loads(v);
+      for (const PrimExpr& v : r->iter_values) by_name = by_name || has_node<BufferLoad>(v);
     return true;
   });
   if (by_name) least = 1;

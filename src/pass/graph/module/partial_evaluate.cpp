@@ -14,6 +14,7 @@
 #include <set>
 #include <unordered_set>
 
+#include "ir/find_node.h"
 #include "ir/symbols.h"
 #include "ir/tir.h"
 #include "ir/walk.h"
@@ -57,11 +58,7 @@ std::set<std::string> recursive_functions(const IRModule& module) {
 }
 
 /// Is there a closure in the body? Its own types would name the type parameters of the function around it.
-bool holds_function(const Expr& body) {
-  bool found = false;
-  post_order(body, [&](const ObjectRef& n) { found = found || n.is<Function>(); });
-  return found;
-}
+bool holds_function(const Expr& body) { return has_node<Function>(body); }
 
 /// Does a closure name sizes that no parameter of it shows? They are those of the function around it.
 bool captures_sizes(const Function& f) {
