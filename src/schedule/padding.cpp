@@ -4,7 +4,9 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <tuple>
 
+#include "ir/find_node.h"
 #include "schedule/define.h"
 
 namespace tenon::sched {
@@ -47,58 +49,63 @@ Stmt copy_block(const Buffer& from, const Buffer& to, const std::string& name) {
   return s;
 }
 
-}  // namespace
-
-static void pad_einsum(State& s, int32_t id, const std::vector<int64_t>& padding) {
-  Ref<BlockRealize> r = s.realize(id);
-  Ref<Block> block = r->block;
+/// pad_einsum, step by step: every check comes before the one change at the end.
+struct EinsumPadding {
+  State& s;
+  const int32_t id;
+  const std::vector<int64_t>& padding;  ///< the multiple of each iterator
+  const Ref<BlockRealize> r = s.realize(id);
+  const Ref<Block> block = r->block;
   const int32_t scope_id = s.scope_of(id);
-  require_root_scope(s, id);
-  if (padding.size() != block->iter_vars.size())
-    s.refuse(
-        "T0782", id,
-        fmt::format("it has {} iterators, {} multiples are given", block->iter_vars.size(), padding.size()));
-  for (int64_t p : padding)
-    if (p < 1 || p > (1 << 20))
-      s.refuse("T0782", id, fmt::format("{} is no usable multiple", p), "1 leaves a size");
-  const BufferStore* update = only_store(block);
-  if (!update) s.refuse("T0786", id, "its body is not a single store");
-  const auto* sum = update->value.as<Add>();
-  if (!is_reduction(block) || !sum)
-    s.refuse("T0786", id, "it is no sum of products with its init",
-             "pad_iteration pads other blocks; pad before decompose_reduction");
-  auto own = [&](const PrimExpr& e) {
-    const auto* l = e.as<BufferLoad>();
-    return l && l->buffer.same_as(update->buffer);
+  const BufferStore* update = nullptr;  ///< out[…] = out[…] + source
+  PrimExpr source;
+  mutable Analyzer a = s.analyzer();
+  std::vector<PrimExpr> padded;  ///< the new size of each iterator
+  std::vector<bool> grows;
+  std::unordered_map<const Var*, PrimExpr> loop_extent;  ///< of loops that grow
+  std::unordered_map<const Var*, size_t> iter_at;
+  /// A buffer that is read, and its copy of padded shape.
+  struct Operand {
+    Buffer buffer;
+    Array<PrimExpr> shape;
   };
-  const bool left = own(sum->a);
-  const PrimExpr source = left ? sum->b : sum->a;
-  if ((!left && !own(sum->b)) || !is_product(source))
-    s.refuse("T0786", id, "it is no sum of products of loads");
-  pre_order(block->init, [&](const ObjectRef& n) {
-    if (n.is<BufferLoad>())
+  std::vector<Operand> operands;
+  Array<PrimExpr> out_shape;
+  bool out_larger = false;
+
+  void require_sum_of_products() {
+    require_root_scope(s, id);
+    if (padding.size() != block->iter_vars.size())
+      s.refuse("T0782", id,
+               fmt::format("it has {} iterators, {} multiples are given", block->iter_vars.size(),
+                           padding.size()));
+    for (int64_t p : padding)
+      if (p < 1 || p > (1 << 20))
+        s.refuse("T0782", id, fmt::format("{} is no usable multiple", p), "1 leaves a size");
+    update = only_store(block);
+    if (!update) s.refuse("T0786", id, "its body is not a single store");
+    const auto* sum = update->value.as<Add>();
+    if (!is_reduction(block) || !sum)
+      s.refuse("T0786", id, "it is no sum of products with its init",
+               "pad_iteration pads other blocks; pad before decompose_reduction");
+    auto own = [&](const PrimExpr& e) {
+      const auto* l = e.as<BufferLoad>();
+      return l && l->buffer.same_as(update->buffer);
+    };
+    const bool left = own(sum->a);
+    source = left ? sum->b : sum->a;
+    if ((!left && !own(sum->b)) || !is_product(source))
+      s.refuse("T0786", id, "it is no sum of products of loads");
+    if (has_node<BufferLoad>(block->init, not_in_buffers))
       s.refuse("T0786", id, "its first value reads memory, beyond whose end padding would lead",
                "pad before fuse_reduction_epilogue");
-    return !n.is<BufferNode>();
-  });
-  if (!is_const_int(r->predicate, 1) || s.guarded.count(block->name))
-    s.refuse("T0742", id, "it is restricted by a predicate", "pad before split");
-  // Every iterator is a whole loop around this block alone.
-  Analyzer a = s.analyzer();
-  bind_loops(s, a, id);
-  std::vector<PrimExpr> padded;
-  std::vector<bool> grows;
-  std::unordered_map<const Var*, PrimExpr> loop_extent;
-  std::unordered_map<const Var*, size_t> iter_at;
-  bool any = false;
-  for (size_t i = 0; i < padding.size(); ++i) {
+    if (!is_const_int(r->predicate, 1) || s.guarded.count(block->name))
+      s.refuse("T0742", id, "it is restricted by a predicate", "pad before split");
+  }
+
+  /// The loop that iterator i, which grows, is: a whole one around this block alone.
+  int32_t loop_of(size_t i) const {
     const IterVar& v = block->iter_vars[i];
-    iter_at[v->var.get()] = i;
-    const PrimExpr size = a.simplify(ceildiv(v->dom->extent, PrimExpr(padding[i])) * PrimExpr(padding[i]));
-    padded.push_back(size);
-    grows.push_back(!a.can_prove_equal(size, v->dom->extent));
-    if (!grows[i]) continue;
-    any = true;
     int32_t loop_id = -1;
     for (int32_t l : s.loops_of(id))
       if (s.loop(l)->loop_var.get() == r->iter_values[i].get()) loop_id = l;
@@ -111,17 +118,25 @@ static void pad_einsum(State& s, int32_t id, const std::vector<int64_t>& padding
     for (size_t j = 0; j < padding.size(); ++j)
       if (j != i && uses(r->iter_values[j], s.loop(loop_id)->loop_var.get()))
         s.refuse("T0783", id, fmt::format("{} is bound to two iterators", s.describe(loop_id)));
-    loop_extent[s.loop(loop_id)->loop_var.get()] = size;
+    return loop_id;
   }
-  if (!any) return;
-  // Accesses: one iterator or a constant for each dimension.
-  struct Operand {
-    Buffer buffer, copy;
-    Array<PrimExpr> shape;
-  };
-  std::vector<Operand> operands;
-  auto all = s.scope(scope_id);
-  auto shape_for = [&](const Buffer& b, const Array<PrimExpr>& at) {
+
+  /// False: no size grows.
+  bool pad_sizes() {
+    bind_loops(s, a, id);
+    for (size_t i = 0; i < padding.size(); ++i) {
+      const IterVar& v = block->iter_vars[i];
+      iter_at[v->var.get()] = i;
+      padded.push_back(a.simplify(ceildiv(v->dom->extent, PrimExpr(padding[i])) * PrimExpr(padding[i])));
+      grows.push_back(!a.can_prove_equal(padded[i], v->dom->extent));
+      if (grows[i]) loop_extent[s.loop(loop_of(i))->loop_var.get()] = padded[i];
+    }
+    return !loop_extent.empty();
+  }
+
+  /// The shape of b with the sizes of the iterators that index it, and whether it is larger. Each dimension
+  /// has one iterator or a constant.
+  std::pair<Array<PrimExpr>, bool> shape_for(const Buffer& b, const Array<PrimExpr>& at) const {
     Array<PrimExpr> shape = b->shape;
     bool larger = false;
     for (size_t d = 0; d < at.size(); ++d) {
@@ -144,71 +159,88 @@ static void pad_einsum(State& s, int32_t id, const std::vector<int64_t>& padding
       shape.set(d, padded[it->second]);
       larger = true;
     }
-    return std::pair(shape, larger);
-  };
-  std::vector<const BufferLoad*> loads;
-  pre_order(source, [&](const ObjectRef& n) {
-    if (const auto* l = n.as<BufferLoad>()) loads.push_back(l);
-    return !n.is<BufferNode>() && !n.is<BufferLoad>();
-  });
-  const int at = all->find(id);
-  int32_t nest = id;
-  while (!s.is_block(s.parent(nest))) nest = s.parent(nest);
-  for (const BufferLoad* l : loads) {
-    if (l->predicate || l->buffer.same_as(update->buffer))
-      s.refuse("T0736", id, fmt::format("it reads '{}' through a mask, or what it writes", l->buffer->name));
-    // A padded step must add 0: a factor that is not padded may be infinite.
+    return {shape, larger};
+  }
+
+  /// A padded step must add 0: a factor that is not padded may be infinite.
+  void require_zero_in_padding(const BufferLoad& l) const {
     for (size_t i = 0; i < padding.size(); ++i) {
-      if (!grows[i] || block->iter_vars[i]->kind != IterKind::reduce) continue;
-      bool indexed = false;
-      for (const PrimExpr& e : l->indices) indexed = indexed || uses(e, block->iter_vars[i]->var.get());
-      if (!indexed && l->buffer->dtype.is_float())
+      if (!grows[i] || block->iter_vars[i]->kind != IterKind::reduce || !l.buffer->dtype.is_float()) continue;
+      const Var* v = block->iter_vars[i]->var.get();
+      if (std::none_of(l.indices.begin(), l.indices.end(), [&](const PrimExpr& e) { return uses(e, v); }))
         s.refuse("T0786", id,
                  fmt::format("'{}' does not depend on iterator '{}', and 0 times an infinite value is no 0",
-                             l->buffer->name, block->iter_vars[i]->var->name),
+                             l.buffer->name, v->name),
                  "pad_iteration masks instead");
     }
-    auto [shape, larger] = shape_for(l->buffer, l->indices);
-    if (!larger) continue;
-    bool known = false;
-    for (Operand& o : operands) {
-      if (!o.buffer.same_as(l->buffer)) continue;
-      known = true;
-      for (size_t d = 0; d < shape.size(); ++d)
-        if (!a.can_prove_equal(shape[d], o.shape[d]))
-          s.refuse("T0786", id, fmt::format("it reads '{}' at several places", l->buffer->name));
+  }
+
+  /// The outermost loop around the block in its scope, or the block.
+  int32_t nest() const {
+    int32_t out = id;
+    while (!s.is_block(s.parent(out))) out = s.parent(out);
+    return out;
+  }
+
+  /// Buffers that are read and grow: each with one shape, and made before the loops around this block.
+  void collect_operands() {
+    std::vector<const BufferLoad*> loads;
+    pre_order(source, [&](const ObjectRef& n) {
+      if (const auto* l = n.as<BufferLoad>()) loads.push_back(l);
+      return !n.is<BufferNode>() && !n.is<BufferLoad>();
+    });
+    const auto all = s.scope(scope_id);
+    for (const BufferLoad* l : loads) {
+      if (l->predicate || l->buffer.same_as(update->buffer))
+        s.refuse("T0736", id,
+                 fmt::format("it reads '{}' through a mask, or what it writes", l->buffer->name));
+      require_zero_in_padding(*l);
+      auto [shape, larger] = shape_for(l->buffer, l->indices);
+      if (!larger) continue;
+      const auto known =
+          std::ranges::find_if(operands, [&](const Operand& o) { return o.buffer.same_as(l->buffer); });
+      if (known != operands.end()) {
+        for (size_t d = 0; d < shape.size(); ++d)
+          if (!a.can_prove_equal(shape[d], known->shape[d]))
+            s.refuse("T0786", id, fmt::format("it reads '{}' at several places", l->buffer->name));
+        continue;
+      }
+      for (int w : all->writers(l->buffer))
+        if (w > all->find(id) || s.inside(all->leaves[size_t(w)].id, nest()))
+          s.refuse("T0773", id,
+                   fmt::format("'{}' is written by {} inside the same loops", l->buffer->name,
+                               s.describe(all->leaves[size_t(w)].id)),
+                   "pad before compute_at");
+      operands.push_back({l->buffer, shape});
     }
-    if (known) continue;
-    for (int w : all->writers(l->buffer))
-      if (w > at || s.inside(all->leaves[size_t(w)].id, nest))
-        s.refuse("T0773", id,
-                 fmt::format("'{}' is written by {} inside the same loops", l->buffer->name,
-                             s.describe(all->leaves[size_t(w)].id)),
-                 "pad before compute_at");
-    operands.push_back({l->buffer, Buffer(), shape});
+    for (const Operand& o : operands)  // every read of a padded operand is padded
+      for (const BufferLoad* l : loads)
+        if (l->buffer.same_as(o.buffer) && !shape_for(l->buffer, l->indices).second)
+          s.refuse("T0786", id, fmt::format("it reads '{}' at several places", l->buffer->name));
   }
-  for (const Operand& o : operands)  // every read of a padded operand is padded
-    for (const BufferLoad* l : loads)
-      if (l->buffer.same_as(o.buffer) && !shape_for(l->buffer, l->indices).second)
-        s.refuse("T0786", id, fmt::format("it reads '{}' at several places", l->buffer->name));
-  auto [out_shape, out_larger] = shape_for(update->buffer, update->indices);
-  for (size_t i = 0; i < padding.size(); ++i) {
-    if (!grows[i] || block->iter_vars[i]->kind != IterKind::spatial) continue;
-    bool indexed = false;
-    for (const PrimExpr& e : update->indices) indexed = indexed || e.same_as(block->iter_vars[i]->var);
-    if (!indexed)  // a size of 1, whose index became 0
-      s.refuse("T0786", id,
-               fmt::format(
-                   "iterator '{}' is no index of '{}', so further values of it would write the same elements",
-                   block->iter_vars[i]->var->name, update->buffer->name),
-               "leave sizes of 1 as they are");
-  }
-  const Buffer out = update->buffer;
-  if (out_larger) {
+
+  void require_result() {
+    std::tie(out_shape, out_larger) = shape_for(update->buffer, update->indices);
+    const Buffer& out = update->buffer;
+    for (size_t i = 0; i < padding.size(); ++i) {
+      if (!grows[i] || block->iter_vars[i]->kind != IterKind::spatial) continue;
+      const VarRef& v = block->iter_vars[i]->var;  // of a size of 1 the index may have become 0
+      if (std::none_of(update->indices.begin(), update->indices.end(),
+                       [&](const PrimExpr& e) { return e.same_as(v); }))
+        s.refuse(
+            "T0786", id,
+            fmt::format(
+                "iterator '{}' is no index of '{}', so further values of it would write the same elements",
+                v->name, out->name),
+            "leave sizes of 1 as they are");
+    }
+    if (!out_larger) return;
+    const auto all = s.scope(scope_id);
     if (all->writers(out).size() != 1)
       s.refuse("T0733", id, fmt::format("'{}' is written by other blocks too", out->name));
     for (int x : all->readers(out))
-      if (all->leaves[size_t(x)].id != id && (x < at || s.inside(all->leaves[size_t(x)].id, nest)))
+      if (all->leaves[size_t(x)].id != id &&
+          (x < all->find(id) || s.inside(all->leaves[size_t(x)].id, nest())))
         s.refuse("T0773", id,
                  fmt::format("'{}' is read by {} inside the same loops", out->name,
                              s.describe(all->leaves[size_t(x)].id)),
@@ -216,31 +248,10 @@ static void pad_einsum(State& s, int32_t id, const std::vector<int64_t>& padding
     if (!writes_apart(s, block))
       s.refuse("T0774", id, fmt::format("it does not write all of '{}'", out->name));
   }
-  Array<Buffer> allocs = s.block(scope_id)->alloc_buffers;
-  BufferMap to_copy;
-  Array<Stmt> before, after;
-  std::vector<std::string> names;
-  auto fresh = [&](const std::string& hint) {
-    std::string name = s.fresh_block_name(hint);
-    for (int k = 1; std::find(names.begin(), names.end(), name) != names.end(); ++k)
-      name = s.fresh_block_name(fmt::format("{}_{}", hint, k));
-    names.push_back(name);
-    return name;
-  };
-  for (Operand& o : operands) {
-    o.copy = buffer(o.buffer->name + "_pad", o.shape, o.buffer->dtype, o.buffer->scope);
-    to_copy[o.buffer.get()] = o.copy;
-    allocs.push_back(o.copy);
-    before.push_back(copy_block(o.buffer, o.copy, fresh(o.copy->name)));
-  }
-  if (out_larger) {
-    Buffer copy = buffer(out->name + "_pad", out_shape, out->dtype, out->scope);
-    to_copy[out.get()] = copy;
-    allocs.push_back(copy);
-    after.push_back(copy_block(copy, out, fresh(copy->name)));
-  }
-  Ref<Block> next = block;
-  {
+
+  /// The block over the padded sizes, on the copies.
+  Ref<BlockRealize> over_copies(const BufferMap& to_copy) const {
+    Ref<Block> next = block;
     Block* e = next.edit();
     for (size_t i = 0; i < padding.size(); ++i)
       if (grows[i]) {
@@ -249,37 +260,76 @@ static void pad_einsum(State& s, int32_t id, const std::vector<int64_t>& padding
       }
     e->body = replace_buffers(block->body, to_copy);
     e->init = replace_buffers(block->init, to_copy);
+    Ref<BlockRealize> realize = r;
+    realize.edit()->block = with_regions(next);
+    return realize;
   }
-  Ref<BlockRealize> realize = r;
-  realize.edit()->block = with_regions(next);
-  const Object* from = r.get();
-  const auto* q = s.block(scope_id)->body.as<SeqStmt>();
-  Array<Stmt> body;
-  for (const Stmt& t : q ? q->seq : Array<Stmt>{s.block(scope_id)->body}) {
-    Stmt u = rewrite_any(
-                 t,
-                 [&](const ObjectRef& n) -> ObjectRef {
-                   if (n.get() == from) return realize;
-                   if (const auto* l = n.as<For>())
-                     if (auto it = loop_extent.find(l->loop_var.get()); it != loop_extent.end()) {
-                       Ref<For> copy(l);
-                       copy.edit()->extent = it->second;
-                       return copy;
-                     }
-                   return {};
-                 },
-                 [&](const ObjectRef& n) {
-                   return !n.is<StmtNode>() || (n.is<BlockRealize>() && n.get() != from);
-                 })
-                 .cast<StmtNode>();
-    const bool here = !u.same_as(t);
-    if (here)
-      for (const Stmt& b : before) body.push_back(b);
-    body.push_back(u);
-    if (here)
-      for (const Stmt& b : after) body.push_back(b);
+
+  /// Copies into padded operands, the block, and the copy out of its padded result.
+  void change() const {
+    Array<Buffer> allocs = s.block(scope_id)->alloc_buffers;
+    BufferMap to_copy;
+    std::vector<std::string> names;
+    auto copy_of = [&](const Buffer& b, const Array<PrimExpr>& shape) {
+      const Buffer copy = buffer(b->name + "_pad", shape, b->dtype, b->scope);
+      to_copy[b.get()] = copy;
+      allocs.push_back(copy);
+      std::string name = s.fresh_block_name(copy->name);
+      for (int k = 1; std::ranges::find(names, name) != names.end(); ++k)
+        name = s.fresh_block_name(fmt::format("{}_{}", copy->name, k));
+      names.push_back(name);
+      return copy;
+    };
+    Array<Stmt> before, after;
+    for (const Operand& o : operands) {
+      const Buffer copy = copy_of(o.buffer, o.shape);
+      before.push_back(copy_block(o.buffer, copy, names.back()));
+    }
+    if (out_larger) {
+      const Buffer copy = copy_of(update->buffer, out_shape);
+      after.push_back(copy_block(copy, update->buffer, names.back()));
+    }
+    const Ref<BlockRealize> realize = over_copies(to_copy);
+    const Object* from = r.get();
+    const auto* q = s.block(scope_id)->body.as<SeqStmt>();
+    Array<Stmt> body;
+    for (const Stmt& t : q ? q->seq : Array<Stmt>{s.block(scope_id)->body}) {
+      const Stmt u = rewrite_any(
+                         t,
+                         [&](const ObjectRef& n) -> ObjectRef {
+                           if (n.get() == from) return realize;
+                           if (const auto* l = n.as<For>())
+                             if (auto it = loop_extent.find(l->loop_var.get()); it != loop_extent.end()) {
+                               Ref<For> longer(l);
+                               longer.edit()->extent = it->second;
+                               return longer;
+                             }
+                           return {};
+                         },
+                         [&](const ObjectRef& n) {
+                           return !n.is<StmtNode>() || (n.is<BlockRealize>() && n.get() != from);
+                         })
+                         .cast<StmtNode>();
+      const bool here = !u.same_as(t);
+      if (here)
+        for (const Stmt& c : before) body.push_back(c);
+      body.push_back(u);
+      if (here)
+        for (const Stmt& c : after) body.push_back(c);
+    }
+    s.replace_body(scope_id, seq(body), allocs);
   }
-  s.replace_body(scope_id, seq(body), allocs);
+};
+
+}  // namespace
+
+static void pad_einsum(State& s, int32_t id, const std::vector<int64_t>& padding) {
+  EinsumPadding p{s, id, padding};
+  p.require_sum_of_products();
+  if (!p.pad_sizes()) return;
+  p.collect_operands();
+  p.require_result();
+  p.change();
 }
 
 static int32_t decompose_padding(State& s, int32_t id, int32_t loop_id) {
@@ -300,11 +350,7 @@ static int32_t decompose_padding(State& s, int32_t id, int32_t loop_id) {
   if (!fill.is<IntImm>() && !fill.is<FloatImm>() && !free_vars(fill).empty())
     s.refuse("T0787", id, "what it stores outside the condition is no number");
   if (has_effects(put->value)) s.refuse("T0731", id, "its value has effects or takes an address");
-  bool from_memory = false;
-  pre_order(condition, [&](const ObjectRef& n) {
-    from_memory = from_memory || n.is<BufferLoad>();
-    return !n.is<BufferNode>();
-  });
+  const bool from_memory = has_node<BufferLoad>(condition, not_in_buffers);
   if (from_memory) s.refuse("T0787", id, "the condition reads memory");
   std::vector<int32_t> inner = s.loops_between(id, s.parent(loop_id));
   for (int32_t l : inner) {
