@@ -35,7 +35,9 @@ constexpr double kShortLanesUse = 0.45;
 /// Sizes in use are multiples of 16 more often than of 7.
 constexpr int64_t kUsualMultiple = 16;
 constexpr double kUnusualUse = 0.97;
-constexpr size_t kGroupedSum = 2;  ///< axes of a sum in groups, which rows of a matrix have, too
+/// Axes of a sum that a product of matrices may have, too: steps, and groups of them. Windows of images have
+/// more.
+constexpr size_t kGroupedSum = 2;
 /// Sizes of images and of sequences are multiples of 4 and of 2 more often than not.
 constexpr double kBy4 = 1.06, kBy2 = 1.02;
 
@@ -70,6 +72,7 @@ double use_of(int64_t size, int64_t tile) { return double(size) / double(ceil_di
 /// Windows, and sums over blocks of channels.
 bool is_window(const Nest& n) { return n.reduce.size() > 1; }
 
+/// Share of the lanes inside the nest; expected where the size is symbolic.
 double lanes_use(const Nest& n, const Tile& t) {
   const int64_t size = n.extent[size_t(t.vector)];
   if (size != kUnknown) return use_of(size, t.width());
@@ -78,10 +81,12 @@ double lanes_use(const Nest& n, const Tile& t) {
   return use / (1 + risk * double(t.vectors - 1));
 }
 
+/// Expected share of tiles of so many rows inside a symbolic size.
 double symbolic_row_use(int64_t rows, double risk = kRowRisk) {
   return (kUsualMultiple % rows == 0 ? 1 : kUnusualUse) / (1 + risk * double(rows - 1));
 }
 
+/// How much better rows serve that likely divide the size.
 double likely_divides(int64_t rows) { return rows % 4 == 0 ? kBy4 : rows % 2 == 0 ? kBy2 : 1; }
 
 }  // namespace
