@@ -267,6 +267,13 @@ TEST(Access, StatedAndHidden) {
         d, 0, BufferIndexType::read,
         map_of(2, [](const Array<VarRef>& i) -> Array<PrimExpr> { return {i[0], i[0] + 1}; }));
   });
+  const VarRef stranger = tir::var("q");
+  refused(t, "T0799", "neither an iterator nor a size", [&] {
+    t.annotate_buffer_access(d, 0, BufferIndexType::read,
+                             map_of(2, [&](const Array<VarRef>& i) -> Array<PrimExpr> {
+                               return {i[0], i[0] + 1, stranger, stranger + 1};
+                             }));
+  });
   Schedule u(p.function);
   d = u.get_block("D");
   u.unsafe_hide_buffer_access(d, BufferIndexType::read, {0});
