@@ -2,6 +2,8 @@
 // The model of a machine alone: what tiles it considers, what it prefers and why, and what stays in a cache.
 #include <gtest/gtest.h>
 
+#include <algorithm>
+
 #include "analysis/cost/branches.h"
 #include "analysis/cost/cache.h"
 #include "analysis/cost/layout.h"
@@ -29,15 +31,27 @@ Access access(std::vector<int64_t> shape, std::vector<int> iterators, size_t cou
   return out;
 }
 
+/// out[result] += the product of operands, each named by the iterators that index it. What is no index of the
+/// result is summed.
+Nest contraction(std::vector<int64_t> extent, const std::vector<int>& result,
+                 const std::vector<std::vector<int>>& operands, DataType type = f32) {
+  Nest out;
+  out.extent = std::move(extent);
+  auto over = [&](const std::vector<int>& iterators, DataType t) {
+    std::vector<int64_t> shape;
+    for (int i : iterators) shape.push_back(out.extent[size_t(i)]);
+    return access(shape, iterators, out.extent.size(), t);
+  };
+  for (int i = 0; i < int(out.extent.size()); ++i)
+    (std::ranges::count(result, i) ? out.spatial : out.reduce).push_back(i);
+  out.write = over(result, f32);
+  for (const auto& o : operands) out.loads.push_back(over(o, type));
+  return out;
+}
+
 /// C[m, n] += A[m, k] * B[k, n]; iterators m, n, k.
 Nest product(int64_t m, int64_t n, int64_t k, DataType type = f32) {
-  Nest out;
-  out.extent = {m, n, k};
-  out.spatial = {0, 1};
-  out.reduce = {2};
-  out.write = access({m, n}, {0, 1}, 3);
-  out.loads = {access({m, k}, {0, 2}, 3, type), access({k, n}, {2, 1}, 3, type)};
-  return out;
+  return contraction({m, n, k}, {0, 1}, {{0, 2}, {2, 1}}, type);
 }
 
 TEST(TileCandidates, FitTheRegistersAndTheNest) {
@@ -64,12 +78,7 @@ TEST(TileCandidates, LanesAreNeighboursOfTheResultFirst) {
 
 TEST(TileCandidates, SecondRowsShareAnOperand) {
   // C[b, m, n] += A[b, m, k] * B[b, k, n]: a second product reads nothing of the first.
-  Nest nest;
-  nest.extent = {8, 64, 64, 64};
-  nest.spatial = {0, 1, 2};
-  nest.reduce = {3};
-  nest.write = access({8, 64, 64}, {0, 1, 2}, 4);
-  nest.loads = {access({8, 64, 64}, {0, 1, 3}, 4), access({8, 64, 64}, {0, 3, 2}, 4)};
+  const Nest nest = contraction({8, 64, 64, 64}, {0, 1, 2}, {{0, 1, 3}, {0, 3, 2}});
   for (const Tile& c : tile_candidates(nest, machine()))
     EXPECT_TRUE(c.rows2 < 0 || (c.rows2 != 0 && c.rows != 0));
 }
@@ -101,13 +110,7 @@ TEST(ChooseTile, WastesLittleAtRaggedEdges) {
 
 TEST(ChooseTile, RowsLieTogetherWhereBothAxesServe) {
   // C[h, w, n] += A[h, w, k] * B[k, n] of a square image.
-  Nest n;
-  n.extent = {56, 56, 16, 64};
-  n.spatial = {0, 1, 2};
-  n.reduce = {3};
-  n.write = access({56, 56, 16}, {0, 1, 2}, 4);
-  n.loads = {access({56, 56, 64}, {0, 1, 3}, 4), access({64, 16}, {3, 2}, 4)};
-  const Tile c = choose_tile(n, machine());
+  const Tile c = choose_tile(contraction({56, 56, 16, 64}, {0, 1, 2}, {{0, 1, 3}, {3, 2}}), machine());
   EXPECT_EQ(c.vector, 2);
   EXPECT_EQ(c.rows, 1);
 }
@@ -216,11 +219,7 @@ TEST(RowsInnermost, TheLargerOperandIsReadOnce) {
 TEST(RowsInnermost, RowsOfTwoAxesPassByAPanelTogether) {
   // The rows of 4 × 4 points, as two axes: one tile along the first of them would not read the panels again.
   const Target t = machine();
-  Nest nest = product(4, 4096, 2048);
-  nest.extent = {4, 4, 4096, 2048};
-  nest.spatial = {0, 1, 2}, nest.reduce = {3};
-  nest.write = access({4, 4, 4096}, {0, 1, 2}, 4);
-  nest.loads = {access({4, 4, 2048}, {0, 1, 3}, 4), access({2048, 4096}, {3, 2}, 4)};
+  Nest nest = contraction({4, 4, 4096, 2048}, {0, 1, 2}, {{0, 1, 3}, {3, 2}});
   const Tile tile{
       .vector = 2, .rows = 1, .rows2 = 0, .lanes = 16, .vectors = 3, .row_count = 4, .row2_count = 2};
   EXPECT_EQ(innermost_rows(nest, tile), (std::vector<int>{0, 1}));

@@ -13,11 +13,7 @@ class Module:
         Nil: ()
         Cons: (R.Tensor((), "float32"), Values)
 )";
-NDArray number(double v, DataType t = f32) {
-  NDArray a = NDArray::empty({}, t);
-  t.is_float() ? a.set_element(0, v) : a.set_element_int(0, int64_t(v));
-  return a;
-}
+NDArray number(double v, DataType t = f32) { return NDArray::scalar(v, t); }
 /// What the pass leaves of main.
 Names evaluated(const std::string& functions, const std::vector<NDArray>& inputs,
                 const std::string& option = "") {

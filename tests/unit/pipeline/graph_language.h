@@ -11,11 +11,7 @@ struct Graph : testing::Test {
   static IRModule module(const std::string& functions) {
     return parse_module("@I.ir_module\nclass Module:\n" + std::string(kDataTypes) + functions);
   }
-  static NDArray number(double v, DataType t = f32) {
-    NDArray a = NDArray::empty({}, t);
-    t.is_float() ? a.set_element(0, v) : a.set_element_int(0, int64_t(v));
-    return a;
-  }
+  static NDArray number(double v, DataType t = f32) { return NDArray::scalar(v, t); }
   static NDArray vector(std::vector<float> v) {
     return NDArray::from_bytes({int64_t(v.size())}, f32, v.data(), v.size() * sizeof(float));
   }

@@ -19,11 +19,7 @@ IRModule typed(const IRModule& m) {
 NDArray values(std::vector<float> v) {
   return NDArray::from_bytes({int64_t(v.size())}, f32, v.data(), v.size() * sizeof(float));
 }
-NDArray one(double v, DataType t = f32) {
-  NDArray a = NDArray::empty({}, t);
-  t.is_float() ? a.set_element(0, v) : a.set_element_int(0, int64_t(v));
-  return a;
-}
+NDArray one(double v, DataType t = f32) { return NDArray::scalar(v, t); }
 void expect_values(const std::string& functions, const std::vector<NDArray>& inputs,
                    std::vector<double> want) {
   const IRModule m = open_module(functions);

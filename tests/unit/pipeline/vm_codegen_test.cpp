@@ -11,11 +11,7 @@ NDArray flag(bool v) {
   a.set_element_int(0, v);
   return a;
 }
-NDArray number(int64_t v) {
-  NDArray a = NDArray::empty({}, i64);
-  a.set_element_int(0, v);
-  return a;
-}
+NDArray number(int64_t v) { return NDArray::scalar(v, i64); }
 ObjectRef axis(int64_t a) { return op::make_attrs<op::AxisAttrs>(a); }
 
 Expr typed(Expr e, const Type& t) {
