@@ -33,11 +33,12 @@ int64_t plus(int64_t stride, int64_t c, int64_t step) {
 /// the address is that number again.
 void find_strides_of_address(const Buffer& b, const Array<PrimExpr>& indices, const std::vector<VarRef>& vars,
                              std::vector<int64_t>& strides, Analyzer& a) {
-  PrimExpr address = 0;
+  if (!b->strides.empty()) return;
+  PrimExpr address(0);
   int64_t step = 1;
   for (size_t d = indices.size(); d-- > 0; step = times(step, b->shape[d])) {
     if (step >= kIrregular) return;
-    address = address + indices[d] * step;
+    address = address + cast(i64, indices[d]) * PrimExpr(step);
   }
   address = a.simplify(address);
   for (size_t i = 0; i < vars.size(); ++i) {

@@ -63,5 +63,29 @@ TEST(Pieces, OfLongRowsWhereThereAreFewerThanCores) {
   EXPECT_EQ(expect_same(row_max(1, 4096), target_of({512, 32, 4}), "row_by_row", step), "");  // not worth it
 }
 
+// All of a tensor: a piece walks memory as one, in lanes, though its axes are taken apart by division.
+TEST(Pieces, OfAllElements) {
+  Target t = target_of({512, 32, 4});
+  t.edit()->fork_ns = 1;
+  const auto all_max = [](const Array<PrimExpr>& shape) {
+    Tensor a = te::placeholder(shape, f32, "A");
+    Array<tir::IterVar> axes;
+    Array<PrimExpr> at;
+    for (const PrimExpr& d : shape) {
+      axes.push_back(te::reduce_axis(tir::range(PrimExpr(0), d), "k" + std::to_string(axes.size())));
+      at.push_back(axes.back()->var);
+    }
+    Tensor s = te::compute({}, [&](const Vars&) { return te::max(a(at), axes); }, "S");
+    return Program{"all_max", te::create_prim_func({a, s}), {}};
+  };
+  for (const Array<PrimExpr>& shape :
+       {Array<PrimExpr>{64, 64}, Array<PrimExpr>{8, 4, 128}, Array<PrimExpr>{12, 64, 20}}) {
+    const Program p = all_max(shape);
+    EXPECT_EQ(expect_same(p, t, "row_by_row", "pieces of a row"), "applied");
+    const std::string steps = steps_of(default_schedule(p.function, t));
+    EXPECT_NE(steps.find("vectorize"), std::string::npos) << steps;
+  }
+}
+
 }  // namespace
 }  // namespace tenon::testing
