@@ -195,7 +195,7 @@ V Emitter::cast(V v, DataType from, DataType to) {
   if (f.is_float()) {
     if (t.is_bool()) return b_.CreateFCmpUNE(v, llvm::Constant::getNullValue(v->getType()));
     if (t.is_float()) return t == f64 ? b_.CreateFPExt(v, out) : b_.CreateFPTrunc(v, out);
-    if (t.bits < 32 || t == i32) return saturated(v, from, to);
+    if (t.bits < 32 || t == i32 || t == DataType::int_(64)) return saturated(v, from, to);
     return b_.CreateIntrinsic(t.is_uint() ? llvm::Intrinsic::fptoui_sat : llvm::Intrinsic::fptosi_sat,
                               {out, v->getType()}, {v});
   }

@@ -121,16 +121,16 @@ V Emitter::clamped_to_integer(V v, double low, double high, bool nearest, DataTy
 }
 
 /// The largest integer of 32 bits is no float of 32 bits.
-V Emitter::saturated_int32(V v, DataType to) {
+V Emitter::saturated_word(V v, DataType to) {
   llvm::IRBuilderBase::FastMathFlagGuard guard(b_);
   b_.clearFastMathFlags();
-  const double low = -std::ldexp(1.0, 31), end = std::ldexp(1.0, 31);
+  const double end = std::ldexp(1.0, to.bits - 1), low = -end;  // floats have both
   auto number = [&](double x) { return llvm::ConstantFP::get(v->getType(), x); };
   // The comparisons are false for NaN.
   V kept = b_.CreateSelect(b_.CreateFCmpORD(v, v), v, number(0));
   kept = b_.CreateSelect(b_.CreateFCmpOGT(kept, number(low)), kept, number(low));
   return b_.CreateSelect(b_.CreateFCmpOGE(kept, number(end)),
-                         llvm::ConstantInt::get(type(to), std::numeric_limits<int32_t>::max()),
+                         llvm::ConstantInt::get(type(to), llvm::APInt::getSignedMaxValue(unsigned(to.bits))),
                          b_.CreateFPToSI(kept, type(to)));
 }
 
@@ -145,7 +145,7 @@ Narrowed whole_range(PrimExpr value, DataType t) {
 /// LLVM 22 takes its own saturating conversion of vectors, and of loops that become vectors, apart into
 /// scalars on x86.
 V Emitter::saturated(V v, DataType from, DataType to) {
-  if (from.element() == f32 && to.bits == 32) return saturated_int32(v, to);
+  if ((from.element() == f32 && to.bits == 32) || to.bits == 64) return saturated_word(v, to);
   const Narrowed all = whole_range({}, to.element());
   return clamped_to_integer(v, all.low, all.high, false, to);
 }

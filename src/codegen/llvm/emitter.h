@@ -147,7 +147,7 @@ class Emitter {
 
   // emit_integer.cpp
   V saturated(V v, DataType from, DataType to);  ///< a float as an integer of at most 32 bits
-  V saturated_int32(V v, DataType to);           ///< of a float32
+  V saturated_word(V v, DataType to);            ///< of a float32
   V float_to_narrow_integer(const PrimExpr& value, DataType to);
   V clamped_to_integer(V v, double low, double high, bool nearest, DataType to);
   V x86_int32(V v, bool nearest);
