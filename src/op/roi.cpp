@@ -68,6 +68,18 @@ Side side_of(const PrimExpr& place, const PrimExpr& extent) {
           tir::logical_and(tir::ge(place, constant(t, -1)), tir::le(place, tir::cast(t, extent)))};
 }
 
+/// Values that are computed once, under their names.
+tir::Stmt named_all(const std::vector<std::pair<const char*, PrimExpr>>& values,
+                    const std::function<tir::Stmt(const Shape&)>& body, Shape known = {}) {
+  if (known.size() == values.size()) return body(known);
+  const auto& [name, value] = values[known.size()];
+  return named(name, value, [&](const PrimExpr& e) {
+    Shape more = known;
+    more.push_back(e);
+    return named_all(values, body, more);
+  });
+}
+
 Tensors def_roi_align(const Call& call, const Tensors& in) {
   const auto& a = attrs_of<RoiAttrs>(call);
   const TensorInfo out = output_info(call);
@@ -95,9 +107,10 @@ Tensors def_roi_align(const Call& call, const Tensors& in) {
       },
       "roi_cells");
   const bool most = a.mode == "max";
+  // A sample lies at one place in all channels: its elements and weights are computed once for them.
   auto body = [&](const Array<tir::Buffer>& ins, const Array<tir::Buffer>& outs) {
     return each_of(
-        out.shape,
+        {out.shape[0], out.shape[2], out.shape[3]},
         [&](const Shape& at) {
           const PrimExpr batch = safe_index(tir::load(ins[2], {at[0]}), in[0].shape()[0]);
           auto cell = [&](int64_t axis, int64_t what) {
@@ -105,33 +118,60 @@ Tensors def_roi_align(const Call& call, const Tensors& in) {
           };
           auto samples = [&](int64_t axis) { return tir::max(tir::cast(i64, cell(axis, 2)), PrimExpr(0)); };
           auto place = [&](int64_t axis, const PrimExpr& k) {
-            return cell(axis, 0) + tir::cast(t, at[size_t(axis) + 2]) * cell(axis, 1) +
+            return cell(axis, 0) + tir::cast(t, at[size_t(axis) + 1]) * cell(axis, 1) +
                    tir::div((tir::cast(t, k) + num(0.5)) * cell(axis, 1), cell(axis, 2));
           };
-          const PrimExpr old = tir::load(outs[0], at);
-          auto sample = [&](const PrimExpr& i, const PrimExpr& j) {
-            const Side y = side_of(place(0, i), h), x = side_of(place(1, j), w);
-            auto term = [&](const PrimExpr& yi, const PrimExpr& xi, const PrimExpr& weight) {
-              return tir::cast(t, tir::load(ins[0], {batch, at[1], yi, xi})) * weight;
+          auto each_channel = [&](auto made) {
+            return each("c", out.shape[1], [&](const PrimExpr& c) {
+              const Shape of_channel{at[0], c, at[1], at[2]};
+              return tir::store(outs[0], made(c, tir::load(outs[0], of_channel)), of_channel);
+            });
+          };
+          auto sample = [&](const PrimExpr& i, const PrimExpr& j, const Side& y, const Side& x) {
+            auto weighted = [&](const Shape& corners, const Shape& weights) {
+              return each_channel([&](const PrimExpr& c, const PrimExpr& old) {
+                auto term = [&](size_t k) {
+                  return tir::cast(t, tir::load(ins[0], {batch, c, corners[k / 2], corners[2 + k % 2]})) *
+                         weights[k];
+                };
+                const PrimExpr p = term(0), q = term(1), r = term(2), s = term(3);
+                if (!most) return old + (p + q + r + s);
+                const PrimExpr value = tir::max(tir::max(p, q), tir::max(r, s));
+                const PrimExpr first = tir::logical_and(tir::eq(i, PrimExpr(0)), tir::eq(j, PrimExpr(0)));
+                return tir::select(first, value, tir::max(old, value));
+              });
             };
-            const PrimExpr p = term(y.low, x.low, y.low_weight * x.low_weight),
-                           q = term(y.low, x.high, y.low_weight * x.high_weight),
-                           r = term(y.high, x.low, y.high_weight * x.low_weight),
-                           s = term(y.high, x.high, y.high_weight * x.high_weight);
-            const PrimExpr inside = tir::logical_and(y.inside, x.inside);
-            if (!most) return tir::store(outs[0], old + tir::select(inside, p + q + r + s, num(0)), at);
-            const PrimExpr value = tir::select(inside, tir::max(tir::max(p, q), tir::max(r, s)), num(0));
-            const PrimExpr first = tir::logical_and(tir::eq(i, PrimExpr(0)), tir::eq(j, PrimExpr(0)));
-            return tir::store(outs[0], tir::select(first, value, tir::max(old, value)), at);
+            auto nothing = [&] {  // a sample outside counts as 0
+              if (!most) return tir::Stmt();
+              return each_channel(
+                  [&](const PrimExpr&, const PrimExpr& old) { return tir::max(old, num(0)); });
+            };
+            const tir::Stmt in_map = named_all(
+                {{"y_low", y.low}, {"y_high", y.high}, {"x_low", x.low}, {"x_high", x.high}},
+                [&](const Shape& corners) {
+                  return named_all({{"w_ll", y.low_weight * x.low_weight},
+                                    {"w_lh", y.low_weight * x.high_weight},
+                                    {"w_hl", y.high_weight * x.low_weight},
+                                    {"w_hh", y.high_weight * x.high_weight}},
+                                   [&](const Shape& weights) { return weighted(corners, weights); });
+                });
+            return when(tir::logical_and(y.inside, x.inside), in_map, nothing());
           };
           return named("rows", samples(0), [&](const PrimExpr& rows) {
             return named("columns", samples(1), [&](const PrimExpr& columns) {
               const tir::Stmt all = each("i", rows, [&](const PrimExpr& i) {
-                return each("j", columns, [&](const PrimExpr& j) { return sample(i, j); });
+                return named("y", place(0, i), [&](const PrimExpr& y) {
+                  return each("j", columns, [&](const PrimExpr& j) {
+                    return named("x", place(1, j), [&](const PrimExpr& x) {
+                      return sample(i, j, side_of(y, h), side_of(x, w));
+                    });
+                  });
+                });
               });
               const PrimExpr count = tir::cast(t, tir::max(rows * columns, PrimExpr(1)));
-              const tir::Stmt share = tir::store(outs[0], tir::div(old, count), at);
-              const tir::Stmt clear = tir::store(outs[0], num(0), at);
+              const tir::Stmt clear = each_channel([&](const PrimExpr&, const PrimExpr&) { return num(0); });
+              const tir::Stmt share =
+                  each_channel([&](const PrimExpr&, const PrimExpr& old) { return tir::div(old, count); });
               return most ? tir::seq({clear, all}) : tir::seq({clear, all, share});
             });
           });
