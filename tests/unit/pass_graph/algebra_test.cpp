@@ -300,6 +300,52 @@ TEST(ToMixedPrecision, Float16OnRequestAndInsideBranches) {
   EXPECT_THROW(context.options.set("to_mixed_precision.dtype", "int8"), Error);
 }
 
+TEST(EinsumToMatmul, WhereRowsColumnsAndSumHaveLabels) {
+  struct {
+    std::string subscripts;
+    std::vector<int64_t> x, y;
+    Names ops;
+  } cases[] = {
+      {"bihd,bjhd->bhij", {2, 9, 3, 4}, {2, 10, 3, 4}, {"permute_dims", "permute_dims", "matmul"}},
+      {"ij,jk->ik", {9, 4}, {4, 5}, {"matmul"}},
+      {"ij,jk->ki", {9, 4}, {4, 5}, {"permute_dims", "permute_dims", "matmul"}},
+      {"...ij,...jk->...ik", {2, 3, 9, 4}, {2, 3, 4, 5}, {"matmul"}},
+      {"bchw,bkc->bkhw", {2, 3, 4, 5}, {2, 9, 3}, {"reshape", "matmul", "reshape"}},
+      {"ijk,jil->kl", {3, 4, 9}, {4, 3, 5}, {"permute_dims", "permute_dims", "reshape", "reshape", "matmul"}},
+      {"bsd,dhe->bshe", {2, 5, 6}, {6, 3, 4}, {"reshape", "reshape", "matmul", "reshape"}},
+      // No rows, columns or sum; a label in one operand alone, or twice in it; an axis that broadcasts.
+      {"bi,bj->bij", {3, 4}, {3, 5}, {"einsum"}},
+      {"bi,bi->b", {3, 4}, {3, 4}, {"einsum"}},
+      {"bij,bj->bi", {3, 4, 5}, {3, 5}, {"einsum"}},
+      {"ijk,jl->il", {3, 4, 5}, {4, 6}, {"einsum"}},
+      {"ii,ij->ij", {4, 4}, {4, 5}, {"einsum"}},
+      {"bij,bjk->bik", {1, 4, 5}, {3, 5, 6}, {"einsum"}}};
+  for (const auto& c : cases) {
+    Model m;
+    const Expr x = m.param("x", Array<PrimExpr>(c.x.begin(), c.x.end())),
+               y = m.param("y", Array<PrimExpr>(c.y.begin(), c.y.end()));
+    const IRModule in =
+        m.done(m.op("einsum", {tuple_of({x, y})}, op::make_attrs<op::EinsumAttrs>(c.subscripts)));
+    const IRModule out = apply(in, {"einsum_to_matmul", "eliminate_dead_code"},
+                               {random_array(c.x), random_array(c.y, f32, 9)}, 1e-5);
+    EXPECT_EQ(ops_of(out), c.ops) << c.subscripts << "\n" << print(out);
+  }
+}
+
+TEST(FoldTranspose, DenseOfManyRowsByWhatIsNoConstant) {
+  for (const int64_t rows : {8, 9})
+    for (const bool constant : {false, true}) {
+      Model m;
+      const Expr x = m.param("x", {PrimExpr(rows), 6}),
+                 w = constant ? m.weight({5, 6}, 1) : Expr(m.param("w", {5, 6}));
+      std::vector<NDArray> inputs{random_array({rows, 6})};
+      if (!constant) inputs.push_back(random_array({5, 6}, f32, 2));
+      const IRModule out =
+          apply(m.done(m.op("nn.dense", {x, w})), {"fold_transpose_into_product"}, inputs, 1e-5);
+      EXPECT_EQ(ops_of(out), rows > 8 && !constant ? (Names{"permute_dims", "matmul"}) : (Names{"nn.dense"}));
+    }
+}
+
 TEST(FoldTranspose, IntoProductsOfFewRows) {
   // How a batch of keys may lie, and whether the product reads it so.
   struct {

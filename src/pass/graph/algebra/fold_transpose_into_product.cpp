@@ -1,13 +1,18 @@
 // SPDX-License-Identifier: Apache-2.0
-// fold_transpose_into_product: a product of few rows reads its second operand where it lies.
+// fold_transpose_into_product: a product of few rows reads its second operand where it lies, one of many rows
+// a transposed copy.
 //
 //   before   lv = R.permute_dims(y, axes=[0, 2, 1]);  lv1 = R.matmul(x, lv)
 //   after    lv1 = R.einsum((x, y), subscripts="abc,adc->abd")
+//   before   lv = R.nn.dense(x, y)       # of many rows, where y is no constant
+//   after    lv1 = R.permute_dims(y, axes=[1, 0]);  lv = R.matmul(x, lv1)
 //
-// Both operands then lie along the sum, and nothing is written that the product reads once: queries of one
-// step of an attention by its keys. Needs: types; normal form. Keeps: types; values up to the order of sums.
+// Both operands of the first then lie along the sum, and nothing is written that the product reads once:
+// queries of one step of an attention by its keys. Needs: types; normal form. Keeps: types; values up to the
+// order of sums.
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <map>
 
 #include "ir/bodies.h"
@@ -64,6 +69,7 @@ class FoldTranspose : public BodyRewriter {
  protected:
   Expr visit(const Expr& value, const VarRef&) override {
     const Op* op = op_of(value);
+    if (op && op->name == "nn.dense") return dense(value, *value.as<Call>());
     if (!op || op->name != "matmul") return value;
     const Call& call = *value.as<Call>();
     const Call* t = definition_call(call.args[1], "permute_dims");
@@ -77,6 +83,29 @@ class FoldTranspose : public BodyRewriter {
   }
 
  private:
+  /// Made of constants alone, it is a weight that will be one, and packed.
+  bool folds(const Expr& e) const {
+    if (e.is<Constant>()) return true;
+    const auto* made = definition(e).as<Call>();
+    return made && std::all_of(made->args.begin(), made->args.end(), [&](const Expr& a) { return folds(a); });
+  }
+  Expr dense(const Expr& value, const Call& call) {
+    const Expr &x = call.args[0], &w = call.args[1];
+    const auto shape = static_shape(x->type);
+    const auto* type = as_tensor(value->type);
+    // Instructions for sums of narrow numbers want both operands along the sum.
+    constexpr int kWide = 32;
+    if (!type || !type->dtype.is_float() || type->dtype.bits < kWide || folds(w) || !shape ||
+        shape->size() < 2 || op::attrs_of<op::MatmulAttrs>(call).out_dtype != DataType::void_())
+      return value;
+    int64_t rows = 1;
+    for (size_t i = 0; i + 1 < shape->size(); ++i) rows *= (*shape)[i];
+    if (rows <= kFewRows) return value;
+    const Expr columns = emit(
+        op::op_call("permute_dims", {w}, op::make_attrs<op::AxesAttrs>(Array<int64_t>{1, 0}), call.origin));
+    return op::op_call("matmul", {x, columns}, {}, call.origin);
+  }
+
   std::map<const Var*, int> uses_;
 };
 
@@ -94,7 +123,7 @@ const Pass& fold_transpose_into_product_pass = register_pass({
     .name = "fold_transpose_into_product",
     .run = fold_transpose_into_product,
     .level = 2,
-    .summary = "products of few rows read a transposed operand where it lies",
+    .summary = "products of few rows read a transposed operand where it lies, others a copy",
     .needs = {"infer_types"},
     .changes = Changes::sum_order,
 });
