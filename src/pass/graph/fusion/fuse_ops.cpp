@@ -7,7 +7,8 @@
 // Needs: types inferred, dead code gone. Keeps: normal form, the value of every variable that is left, order
 // of impure calls. A group that only widens its value at its end leaves that to the one kernel that reads it
 // element by element: bytes pass through memory as bytes. What moves the second operand of a product joins
-// the product where its kernel lays that operand out anew for a dot instruction. Works inside branches and
+// the product where its kernel lays that operand out anew for a dot instruction. A reshape of symbolic sizes
+// at an end of a group stays outside, where it is a view (views.cpp). Works inside branches and
 // loop bodies; what surrounds an If or While fuses across it. Reports why (explain_fusion).
 #include "pass/graph/fusion/fusion.h"
 
