@@ -226,6 +226,15 @@ bool rows_share(const Access& l, int rows, int64_t count, int axis, int64_t step
   return int64_t(met.size()) < count * steps;
 }
 
+/// Rows of symbolic distance read neighbours in the steps of `axis`, each for all vectors: the address of a
+/// row is found from that of the one before, and what its steps read is loaded there, before it is used.
+bool rows_load_ahead(const Access& l, const Tile& t, int axis) {
+  const int64_t on = l.stride[size_t(axis)];
+  if (l.stride[size_t(t.vector)] != 0 || on == 0 || on >= kIrregular) return false;
+  const auto apart = [&](int rows) { return rows >= 0 && l.stride[size_t(rows)] >= kIrregular; };
+  return apart(t.rows) || apart(t.rows2);
+}
+
 /// Vectors of an operand that all rows of a tile read in one step.
 double vectors_read(const Access& l, const Tile& t) {
   double vectors = l.stride[size_t(t.vector)] != 0 ? double(t.vectors) : 1;
@@ -347,6 +356,8 @@ bool fits_unrolled(const Nest& nest, const Tile& t, int axis, int64_t steps, con
   for (const Access& l : nest.loads)
     if (rows_share(l, t.rows, t.row_count, axis, steps) || rows_share(l, t.rows2, t.row2_count, axis, steps))
       kept += vectors_read(l, t);
+    else if (rows_load_ahead(l, t, axis))
+      kept += vectors_read(l, t) * double(steps);
   return fits_registers(t, kept, target);
 }
 

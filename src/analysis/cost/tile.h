@@ -46,7 +46,7 @@ Tile choose_tile(const Nest& nest, const Target& target, int along = -1);
 double row_use(const Nest& nest, int iterator, int64_t rows);
 /// Can `steps` steps of the sum's iterator `axis` be straight code? What rows of the tile read in one step
 /// and their neighbours in the next (a window) is loaded once and stays in registers between them, beside the
-/// accumulators.
+/// accumulators; rows at symbolic distances are loaded for all steps at once.
 bool fits_unrolled(const Nest& nest, const Tile& tile, int axis, int64_t steps, const Target& target);
 
 /// Which operand is walked once, and which again and again? Rows of the tile in the innermost loop around it

@@ -209,6 +209,18 @@ TEST(FitsUnrolled, WhatStepsOfAWindowShareStaysInRegisters) {
   EXPECT_TRUE(fits_unrolled(product(64, 64, 7), wide, 2, 7, t)) << "steps of a product share nothing";
 }
 
+TEST(FitsUnrolled, RowsOfSymbolicDistanceAreLoadedAhead) {
+  const Target t = machine();
+  Nest nest = window(kUnknown, 12, kUnknown, 2, 16, 3);
+  for (const size_t i : {0, 2, 5, 6}) nest.loads[0].stride[i] = kIrregular;  // further out than the width
+  Tile tile{.vector = 4, .rows = 2, .rows2 = 1, .lanes = 16, .row_count = 12, .row2_count = 2};
+  EXPECT_FALSE(fits_unrolled(nest, tile, 7, 3, t)) << "24 accumulators beside 3 steps of 12 rows";
+  tile.row_count = 4, tile.row2_count = 1;
+  EXPECT_TRUE(fits_unrolled(nest, tile, 7, 3, t));
+  const Tile along{.vector = 4, .rows = 3, .rows2 = 1, .lanes = 16, .row_count = 8, .row2_count = 2};
+  EXPECT_TRUE(fits_unrolled(nest, along, 7, 3, t)) << "points of one row of the image are neighbours";
+}
+
 TEST(RowsInnermost, TheLargerOperandIsReadOnce) {
   const Target t = machine();
   const Tile tile{.vector = 1, .rows = 0, .lanes = 16, .vectors = 2, .row_count = 12};
