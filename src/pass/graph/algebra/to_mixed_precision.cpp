@@ -10,11 +10,12 @@
 // Contractions take 16 bits, but for groups of channels that fill no vectors (depthwise ones): those read 16
 // bits where they pad their data, and the padded copy widens it (or holds pairs of taps for a dot
 // instruction, which the layout of the convolution decides). Moves of elements follow when all their operands
-// have changed; sums and normalisations stay in float32. Sums inside a contraction are float32, and so is
-// what element-wise operators make of them within a kernel: values are rounded where one kernel gives them to
-// others; for bfloat16 what has an approximation (OpRegistration::approximates: sigmoid, erf, a softmax of a
-// kernel's sums) is computed to a few digits more than that. The types of parameters and results stay.
-// Needs: types; normal form. Keeps: types of all variables; values up to the rounding of 16-bit floats.
+// have changed, also into several parts (split); sums and normalisations stay in float32. Sums inside a
+// contraction are float32, and so is what element-wise operators make of them within a kernel: values are
+// rounded where one kernel gives them to others; for bfloat16 what has an approximation
+// (OpRegistration::approximates: sigmoid, erf, a softmax of a kernel's sums) is computed to a few digits more
+// than that. The types of parameters and results stay. Needs: types; normal form. Keeps: types of all
+// variables; values up to the rounding of 16-bit floats.
 #include "analysis/cost/layout.h"
 #include "op/body_rewriter.h"
 #include "op/build.h"
@@ -53,7 +54,12 @@ class ToMixedPrecision : public BodyRewriter {
       if (Expr form = low_tuple(*t)) low_form_[var.get()] = emit(form, var->name);
       return value;
     }
+    if (const auto* part = value.as<TupleGetItem>()) return part_of(*part, value, var);
     const Op* op = op_of(value);
+    if (op && op->pure && value->type && value->type.is<TupleType>()) {
+      if (Expr parts = low_parts(*op, *value.as<Call>())) low_parts_[var.get()] = emit(parts, var->name);
+      return value;
+    }
     const auto* type = as_tensor(var->declared ? var->declared : value->type);
     if (!op || !op->pure || !type || type->dtype != f32) return value;
     const Call& call = *value.as<Call>();
@@ -222,6 +228,29 @@ class ToMixedPrecision : public BodyRewriter {
     }
     return items.empty() ? Expr() : op::tuple(items);
   }
+  /// Parts of changed operands, as a tuple; null: the operator does more than move elements, or an operand
+  /// has not changed.
+  Expr low_parts(const Op& op, const Call& call) {
+    if (precision_of(op::definition(op)) != op::Precision::follows) return {};
+    Array<Expr> args = call.args;
+    for (size_t i = 0; i < args.size(); ++i) {
+      const auto* tensor = as_tensor(args[i]);
+      if (!tensor && args[i]->type && args[i]->type.is<TupleType>()) return {};
+      if (!tensor || !tensor->dtype.is_float()) continue;
+      const Expr form = tensor->dtype == f32 ? known(args[i]) : Expr();
+      if (!form) return {};
+      args.set(i, form);
+    }
+    return op::op_call(op.name, args, call.attrs, call.origin);
+  }
+  /// A part follows the tuple that it comes from.
+  Expr part_of(const TupleGetItem& part, const Expr& value, const VarRef& var) {
+    const auto* whole = part.tuple.as<Var>();
+    const auto parts = whole ? low_parts_.find(whole) : low_parts_.end();
+    if (parts == low_parts_.end()) return value;
+    const Expr low = make<TupleGetItem>(parts->second, part.index);
+    return low_form_[var.get()] = emit(low, var->name), cast_call(low_form_[var.get()], f32);
+  }
   /// Casts of one scope are not seen in its neighbours.
   void enter_scope() override { scopes_.push_back(casts_); }
   void leave_scope() override {
@@ -238,8 +267,8 @@ class ToMixedPrecision : public BodyRewriter {
   int64_t lanes_;     ///< of float32 in a vector
   bool known_alone_;  ///< 16 bits pay where sizes are known
   std::unordered_map<const Var*, Uses> uses_;
-  std::unordered_set<const Object*> in_registers_;  ///< changed, and not rounded
-  std::unordered_map<const Object*, Expr> low_form_;
+  std::unordered_set<const Object*> in_registers_;                ///< changed, and not rounded
+  std::unordered_map<const Object*, Expr> low_form_, low_parts_;  ///< of tensors, and of tuples of parts
   std::unordered_map<const Object*, Expr> casts_;
   std::vector<std::unordered_map<const Object*, Expr>> scopes_;
   std::vector<Expr> keep_;  // keys of the maps stay alive
