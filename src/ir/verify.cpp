@@ -534,12 +534,12 @@ class PrimFuncVerifier {
 
 }  // namespace
 
-void verify_prim_func(const std::string& name, const tir::PrimFunc& f, DiagnosticList& problems) {
+void verify_prim_func(const std::string& name, const tir::PrimFunc& f, DiagnosticList& problems, bool given) {
   const size_t before = problems.all().size();
   PrimFuncVerifier(name, problems).run(f);
   if (problems.all().size() != before) return;
   verify_jumps(name, f->body, problems);
-  verify_loops(name, f->body, problems);
+  verify_loops(name, f->body, problems, given);
 }
 
 /// Fields of data types name what exists.
@@ -567,9 +567,9 @@ static void verify_types(const IRModule& module, DiagnosticList& problems) {
 }
 
 static void verify_function(const std::string& name, const ObjectRef& function, const IRModule& module,
-                            DiagnosticList& problems, bool typed) {
+                            DiagnosticList& problems, bool typed, bool given) {
   if (auto f = function.cast<tir::PrimFuncNode>())
-    verify_prim_func(name, f, problems);
+    verify_prim_func(name, f, problems, given);
   else if (auto g = function.cast<graph::Function>())
     verify_graph_function(name, g, module, problems, typed);
   else if (!function.is<graph::ExternFunc>())
@@ -577,11 +577,8 @@ static void verify_function(const std::string& name, const ObjectRef& function, 
         "T0317", fmt::format("`{}` is {}, no function", name, type_key_of(function)), "module", {}, {}});
 }
 
-void verify(const IRModule& module, DiagnosticList& problems, bool typed) {
-  VerifiedPrograms none;
-  verify(module, problems, typed, none);
-}
-void verify(const IRModule& module, DiagnosticList& problems, bool typed, VerifiedPrograms& known) {
+static void verify_all(const IRModule& module, DiagnosticList& problems, bool typed, VerifiedPrograms& known,
+                       bool given) {
   verify_types(module, problems);
   std::vector<std::pair<std::string, ObjectRef>> functions;
   VerifiedPrograms programs;
@@ -591,12 +588,20 @@ void verify(const IRModule& module, DiagnosticList& problems, bool typed, Verifi
   }
   std::vector<DiagnosticList> found(functions.size());
   for_each_parallel(functions.size(), ParallelPrograms::threads(), [&](size_t i) {
-    verify_function(functions[i].first, functions[i].second, module, found[i], typed);
+    verify_function(functions[i].first, functions[i].second, module, found[i], typed, given);
   });
   const bool right = problems.empty();
   for (const DiagnosticList& of_one : found)
     for (const Diagnostic& d : of_one.all()) problems.add(d);
   if (right && problems.empty()) known = std::move(programs);
+}
+
+void verify(const IRModule& module, DiagnosticList& problems, bool typed) {
+  VerifiedPrograms none;
+  verify_all(module, problems, typed, none, true);
+}
+void verify(const IRModule& module, DiagnosticList& problems, bool typed, VerifiedPrograms& known) {
+  verify_all(module, problems, typed, known, false);
 }
 
 void verify_or_throw(const IRModule& module, bool typed) {

@@ -14,10 +14,12 @@ inline constexpr int kMaxNesting = 1000;
 void verify(const IRModule& module, DiagnosticList& problems, bool typed = false);
 /// Programs that were found right. Nobody can change them while they are held here.
 using VerifiedPrograms = std::unordered_map<const Object*, ObjectRef>;
-/// The same without the programs that are in `known`, which holds those of the module behind it. On the
-/// threads of ParallelPrograms.
+/// The same of what a pass left, without the programs that are in `known`, which holds those of the module
+/// behind it. On the threads of ParallelPrograms. Two iterations of a parallel loop that touch one element
+/// are looked for in given modules only: what a pass makes of a program may show what was hidden in it.
 void verify(const IRModule& module, DiagnosticList& problems, bool typed, VerifiedPrograms& known);
-void verify_prim_func(const std::string& name, const tir::PrimFunc& f, DiagnosticList& problems);
+void verify_prim_func(const std::string& name, const tir::PrimFunc& f, DiagnosticList& problems,
+                      bool given = false);
 void verify_graph_function(const std::string& name, const Ref<graph::Function>& f, const IRModule& module,
                            DiagnosticList& problems, bool typed);
 /// Throws DiagnosticError with all problems.

@@ -63,7 +63,8 @@ bool leaves(Interval values, Domain d) { return values.min < d.begin || values.m
 
 class Loops {
  public:
-  Loops(std::string where, DiagnosticList& problems) : where_(std::move(where)), problems_(problems) {}
+  Loops(std::string where, DiagnosticList& problems, bool given)
+      : where_(std::move(where)), problems_(problems), given_(given) {}
 
   void stmt(const Stmt& s, bool always) {
     if (!s) return;
@@ -134,7 +135,7 @@ class Loops {
     std::unordered_map<const Var*, int64_t> around;
     if (always)
       for (const auto& [v, values] : vars_) around.emplace(v, values.min);
-    if (std::string race = certain_race(n, of_blocks_, around); !race.empty())
+    if (std::string race = certain_race(n, of_blocks_, around, given_); !race.empty())
       problems_.add(Diagnostic{"T0335",
                                std::move(race),
                                where(&n),
@@ -200,6 +201,7 @@ class Loops {
 
   std::string where_;
   DiagnosticList& problems_;
+  bool given_;
   Intervals vars_;
   std::unordered_set<const Var*> at_most_one_;  ///< sizes, as assumptions in front say
   std::unordered_set<const Var*> of_blocks_;    ///< memory that enclosing blocks allocate
@@ -207,8 +209,8 @@ class Loops {
 
 }  // namespace
 
-void verify_loops(const std::string& name, const Stmt& body, DiagnosticList& problems) {
-  Loops("function `" + name + "`", problems).stmt(body, true);
+void verify_loops(const std::string& name, const Stmt& body, DiagnosticList& problems, bool given) {
+  Loops("function `" + name + "`", problems, given).stmt(body, true);
 }
 
 }  // namespace tenon

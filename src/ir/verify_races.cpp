@@ -203,6 +203,8 @@ class Collisions {
     inside_.insert(loop_.loop_var.get());
     for (now_ = *min; now_ < *min + count && found_.empty() && steps_ < kSteps; ++now_) {
       values_.of[loop_.loop_var.get()] = now_;
+      jump_ = Jump::none;
+      uncertain_ = false;
       stmt(loop_.body);
     }
     return found_;
@@ -213,7 +215,8 @@ class Collisions {
   static constexpr size_t kSteps = 8192;      ///< accesses in all
 
   void stmt(const Stmt& s) {
-    if (!s || !found_.empty() || steps_ >= kSteps) return;
+    if (!s || !found_.empty() || steps_ >= kSteps || jump_ != Jump::none || uncertain_) return;
+    if (jump_ = jump_of(s); jump_ != Jump::none) return;
     if (const auto* n = s.as<For>()) {
       read(n->min);
       read(n->extent);
@@ -221,10 +224,10 @@ class Collisions {
     }
     if (const auto* n = s.as<IfThenElse>()) {
       read(n->condition);
-      if (const auto holds = values_(n->condition)) stmt(*holds ? n->then_case : n->else_case);
-      return;
+      const auto holds = values_(n->condition);
+      return holds ? stmt(*holds ? n->then_case : n->else_case) : skip(s);
     }
-    if (s.is<tir::While>()) return;
+    if (s.is<tir::While>()) return skip(s);
     if (const auto* n = s.as<LetStmt>()) {
       read(n->value);
       define(n->var, n->value);
@@ -244,6 +247,8 @@ class Collisions {
       if (c.is<PrimExprNode>()) read(PrimExpr(c.cast<PrimExprNode>()));
     }
   }
+  /// What is not followed may jump: then what comes behind it need not.
+  void skip(const Stmt& s) { uncertain_ = uncertain_ || find_jump(s); }
   void define(const VarRef& v, const PrimExpr& e) {
     inside_.insert(v.get());
     if (const auto value = values_(e))
@@ -251,23 +256,32 @@ class Collisions {
     else
       values_.of.erase(v.get());
   }
-  /// The first iterations and the last one; of a symbolic number the first one.
+  /// The first iterations and the last one; of a symbolic number the first one. Where one may jump, those
+  /// behind the first ones need not come.
   void repeat(const For& n) {
     const auto min = values_(n.min), extent = values_(n.extent);
-    if (!min || (!extent && differs(n.extent))) return;
-    const int64_t count = extent.value_or(1);
+    if (!min || (!extent && differs(n.extent))) return skip(n.body);
+    const bool jumps = bool(find_jump(n.body));
+    const int64_t whole = extent.value_or(1), count = jumps ? std::min(whole, int64_t(width_)) : whole;
     inside_.insert(n.loop_var.get());
-    for (int64_t i = 0; i < count; i = i + 1 < int64_t(width_) ? i + 1 : std::max(i + 1, count - 1)) {
+    for (int64_t i = 0; i < count && jump_ == Jump::none && !uncertain_;
+         i = i + 1 < int64_t(width_) ? i + 1 : std::max(i + 1, count - 1)) {
       values_.of[n.loop_var.get()] = *min + i;
       stmt(n.body);
+      if (jump_ == Jump::next_iteration) jump_ = Jump::none;
     }
+    if (jump_ == Jump::end_of_loop)
+      jump_ = Jump::none;
+    else
+      uncertain_ = uncertain_ || (jumps && (count < whole || !extent));
   }
   void realize(const BlockRealize& n) {
     for (size_t i = 0; i < n.iter_values.size() && i < n.block->iter_vars.size(); ++i) {
       read(n.iter_values[i]);
       define(n.block->iter_vars[i]->var, n.iter_values[i]);
     }
-    if (n.predicate && !values_(n.predicate).value_or(0)) return;
+    if (const auto runs = n.predicate ? values_(n.predicate) : std::optional<int64_t>(1); !runs || !*runs)
+      return runs ? void() : skip(n.block);
     for (const Buffer& b : n.block->alloc_buffers) own_.insert(b->data.get());
     for (const MatchBufferRegion& m : n.block->match_buffers) own_.insert(m->buffer->data.get());
     stmt(n.block->body);
@@ -337,6 +351,8 @@ class Collisions {
   std::map<std::pair<const BufferNode*, std::vector<Index>>, Touched> touched_;
   std::vector<PrimExpr> symbolic_;
   int64_t now_ = 0;
+  Jump jump_ = Jump::none;  ///< taken, and where it leads is not reached yet
+  bool uncertain_ = false;  ///< whether this iteration goes on
   size_t steps_ = 0;
   std::string found_;
 };
@@ -344,13 +360,13 @@ class Collisions {
 }  // namespace
 
 std::string certain_race(const For& loop, const std::unordered_set<const Var*>& own,
-                         const std::unordered_map<const Var*, int64_t>& around) {
+                         const std::unordered_map<const Var*, int64_t>& around, bool of_two) {
   SameElement same(loop, own);
   same.stmt(loop.body);
   if (same.found)
     return fmt::format("every iteration of the parallel loop `{}` stores to the same element of buffer `{}`",
                        loop.loop_var->name, same.found->buffer->name);
-  if (find_jump(loop.body)) return {};
+  if (!of_two) return {};
   // Few iterations of inner loops first: neighbours collide more often than what is far apart.
   constexpr size_t widths[] = {1, 4, 16};
   for (const size_t width : widths) {

@@ -16,7 +16,7 @@ namespace {
 
 const char* const kProduct = R"(
 @R.function
-def main(x: R.Tensor((12, 20), "float32"), w: R.Tensor((24, 20), "float32")) -> R.Tensor((12, 24), "float32"):
+def main(x: R.Tensor((8, 20), "float32"), w: R.Tensor((24, 20), "float32")) -> R.Tensor((8, 24), "float32"):
     d = R.nn.dense(x, w)
     y = R.nn.relu(d)
     return y
@@ -92,7 +92,7 @@ class OverrideKernels : public testing::Test {
 };
 
 TEST_F(OverrideKernels, AnExtractedKernelIsProvedByItsSchedule) {
-  const std::vector<NDArray> inputs{random_array({12, 20}), random_array({24, 20}, f32, 9)};
+  const std::vector<NDArray> inputs{random_array({8, 20}), random_array({24, 20}, f32, 9)};
   const std::string kernel = kernel_of(kProduct);
   const ExtractedKernel made = extract_kernel(load_model_bytes(kProduct, "model"), plain(), kernel, inputs);
   EXPECT_NE(made.trace.find("split"), made.trace.npos);
@@ -104,7 +104,7 @@ TEST_F(OverrideKernels, AnExtractedKernelIsProvedByItsSchedule) {
 }
 
 TEST_F(OverrideKernels, AnotherScheduleIsProvedAndKept) {
-  const std::vector<NDArray> inputs{random_array({12, 20}), random_array({24, 20}, f32, 9)};
+  const std::vector<NDArray> inputs{random_array({8, 20}), random_array({24, 20}, f32, 9)};
   const std::string kernel = kernel_of(kProduct);
   const ExtractedKernel made = extract_kernel(load_model_bytes(kProduct, "model"), plain(), kernel, inputs);
   const auto f = made.unscheduled.find(kernel).cast<tir::PrimFuncNode>();
@@ -134,7 +134,7 @@ TEST_F(OverrideKernels, WhatIsWrittenByHandIsProvedOrTried) {
 
 // What the schedule made, edited: its trace does not make it any more.
 TEST_F(OverrideKernels, EditedLoopsAreProved) {
-  const std::vector<NDArray> inputs{random_array({12, 20}), random_array({24, 20}, f32, 9)};
+  const std::vector<NDArray> inputs{random_array({8, 20}), random_array({24, 20}, f32, 9)};
   const std::string kernel = kernel_of(kProduct);
   const ExtractedKernel made = extract_kernel(load_model_bytes(kProduct, "model"), plain(), kernel, inputs);
   std::string text = module_text("tir", made.scheduled);
