@@ -68,6 +68,7 @@ class ViewsApart {
   void last_views(int last) {
     while (members_[last].size() > 1 && !g_.nodes[last].external && is_view(last) && reads_inside(last)) {
       const int before = g_.nodes[last].inside[0];
+      if (!g_.bindings[before]->value.is<Call>()) return;  // a part of a tuple is no value of its own
       std::erase(members_[last], last);
       for (int i : members_[last]) groups_[i] = before;
       members_[before] = std::exchange(members_[last], {last});
