@@ -13,10 +13,8 @@ using namespace tir;
 
 namespace {
 
-constexpr int64_t kWholeVectors = 8;    ///< fewer: lanes that divide the size, rather than full ones
-constexpr int64_t kTransposeTile = 16;  ///< both sides of a tile: a line of floats of 32 bits
-/// The pass loop_partition cuts such a loop where its conditions change (pass/tensor/pragmas.h).
-constexpr const char* kPartitionHint = "pragma_loop_partition_hint";
+constexpr int64_t kWholeVectors = 8;             ///< fewer: lanes that divide the size, rather than full ones
+constexpr int64_t kTransposeTile = 16;           ///< both sides of a tile: a line of floats of 32 bits
 constexpr int64_t kChunk = 64, kLeastChunk = 8;  ///< vectors of one task
 constexpr int64_t kLeastChunked = 16;            ///< vectors; less is not cut into tasks
 /// A row of so few vectors or elements is not a task by itself.
@@ -121,27 +119,34 @@ size_t ragged_run_from(const Facts& f, size_t least, size_t last) {
   return run_from(f, least, last,
                   [](int64_t extent) { return extent == kUnknown || extent % kTransposeTile; });
 }
+/// The lanes of a tile run across the rows of an image where that makes whole tiles: those that hang over
+/// would be loaded one by one.
+size_t columns_from(const Facts& f, size_t least, size_t last) {
+  const size_t from = ragged_run_from(f, least, last);
+  const int64_t width = product(f, from, last + 1);
+  return width == kUnknown || width % kTransposeTile == 0 ? from : symbolic_run_from(f, least, last);
+}
 
 /// The iterator along which a load is contiguous where the store is along the last one; -1: none.
 int transposed(const Facts& f) {
   const size_t last = f.extent.size() - 1;
   int out = -1;
-  const auto fills_tile = [&](size_t i) {
-    const int64_t size = product(f, ragged_run_from(f, 0, i), i + 1);
+  const auto fills_tile = [&](size_t from, size_t i) {
+    const int64_t size = product(f, from, i + 1);
     return size == kUnknown || size >= kTransposeTile;
   };
-  if (f.write.stride[last] != 1 || !fills_tile(last)) return out;
+  if (f.write.stride[last] != 1 || !fills_tile(columns_from(f, 0, last), last)) return out;
   for (const Access& l : f.loads)
     for (size_t i = 0; i < last; ++i)
-      if (l.stride[i] == 1 && fills_tile(i) && l.stride[last] > 1) out = int(i);
+      if (l.stride[i] == 1 && fills_tile(ragged_run_from(f, 0, i), i) && l.stride[last] > 1) out = int(i);
   return out;
 }
 
 /// A transposition in tiles that fit the first cache. Rows, and columns, that fill no tiles are one run.
 void tile_transposition(Schedule& s, const Facts& f, size_t other, const Target& target) {
-  const size_t last = f.extent.size() - 1, columns_from = ragged_run_from(f, other + 1, last),
+  const size_t last = f.extent.size() - 1, first_column = columns_from(f, other + 1, last),
                rows_from = ragged_run_from(f, 0, other);
-  if (columns_from < last) s.fuse_iterators(f.id, int(columns_from), int(last - columns_from + 1));
+  if (first_column < last) s.fuse_iterators(f.id, int(first_column), int(last - first_column + 1));
   if (rows_from < other) s.fuse_iterators(f.id, int(rows_from), int(other - rows_from + 1));
   other = rows_from;
   const std::vector<LoopRV> loops = s.get_loops(f.id);
@@ -149,16 +154,11 @@ void tile_transposition(Schedule& s, const Facts& f, size_t other, const Target&
   const std::vector<LoopRV> columns = s.split(loops.back(), {-1, kTransposeTile});
   std::vector<LoopRV> outer(loops.begin(), loops.end() - 1);
   outer[other] = rows[0];
-  // The last of the columns that are no whole tiles would keep all tiles from being turned in registers.
-  const int64_t width = product(f, columns_from, last + 1);
-  const bool ragged = width != kUnknown && width > kTransposeTile && width % kTransposeTile != 0;
-  if (!ragged) outer.push_back(columns[0]);
+  outer.push_back(columns[0]);
   std::vector<LoopRV> order = outer;
-  if (ragged) order.push_back(columns[0]);
   order.insert(order.end(), {rows[1], columns[1]});
   s.reorder(order);
   s.vectorize(columns[1]);
-  if (ragged) s.annotate(columns[0], kPartitionHint, Any(true));
   const LoopRV all = s.fuse(outer);
   if (worth_parallel(f, target)) s.parallel(all);
 }

@@ -34,7 +34,8 @@ bool moves_only(const Facts& f) {
   return f.cost <= kMoveCost &&
          std::none_of(f.in_value.begin(), f.in_value.end(), [](bool used) { return used; }) &&
          std::all_of(f.loads.begin(), f.loads.end(), [&](const Access& l) {
-           return l.buffer->dtype.bits <= f.write.buffer->dtype.bits &&
+           const DataType to = f.write.buffer->dtype;
+           return (!to.is_float() || l.buffer->dtype.bits <= to.bits) &&
                   std::all_of(l.stride.begin(), l.stride.end(), [](int64_t s) { return s < kIrregular; });
          });
 }
