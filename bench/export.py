@@ -6,7 +6,7 @@
 
 BERT-base (transformers, batch 1, sequence 128, hidden state and pooled output), networks of torchvision and timm at
 224×224 (Inception-v3 at 299, MobileViT at 256, DeepLabV3 at 256), a U-Net (Ronneberger et al. 2015, with padding and
-a quarter of its channels) at 256×256, a small YOLO-like detector at 640×640, a MiniLM-like encoder, GPT-2 over 128
+a quarter of its channels) at 256×256, a small YOLO-like detector at 640×640, NAFNet at 128×128, a MiniLM-like encoder, GPT-2 over 128
 tokens, the encoder of wav2vec 2.0 over a second of sound, a temporal convolution network and two LSTM layers.
 This needs the packages of requirements-export.txt and nothing of the other environment. No weights are downloaded.
 Weights are normal with a standard deviation of 1/√inputs, so that attention is neither flat nor one-hot and every
@@ -205,6 +205,13 @@ def unet():
     return UNet(), (image(256),), ["image"], ["classes"]
 
 
+def nafnet():
+    """The image restoration network of the zoo at 128×128."""
+    from zoo.deployed import NafNet
+
+    return NafNet(channels=16, levels=3), (image(128),), ["image"], ["restored"]
+
+
 def yolo():
     """The blocks of a small one-stage detector at 640×640: cross-stage partial bottlenecks, pooling at three scales, two ways
     between the maps, and heads whose boxes are expectations over 16 distances."""
@@ -278,6 +285,9 @@ MODELS = {"bert_base": bert_base, "vit_b16": vision("vit_b_16"), "swin_t": visio
           "inception_v3": vision("inception_v3", 299, aux_logits=False, init_weights=False), "resnext50": vision("resnext50_32x4d"),
           "deit_tiny": timm_vision("deit_tiny_patch16_224"), "mobilevit_s": timm_vision("mobilevit_s", 256),
           "ghostnet": timm_vision("ghostnet_100"), "efficientformer_l1": timm_vision("efficientformer_l1"), "mobilenet_v1": timm_vision("mobilenetv1_100"),
+          "pvt_v2": timm_vision("pvt_v2_b0"), "mobilenet_v4": timm_vision("mobilenetv4_conv_small"), "fasternet": timm_vision("fasternet_t0"),
+          "efficientvit": timm_vision("efficientvit_b0"), "convnext_v2": timm_vision("convnextv2_atto"), "rexnet": timm_vision("rexnet_100"),
+          "hgnet_v2": timm_vision("hgnetv2_b0"), "tiny_vit": timm_vision("tiny_vit_5m_224"), "nafnet": nafnet,
           "deeplab_mobilenet": deeplab, "minilm": minilm, "gpt2": gpt2, "wav2vec2": wav2vec2, "tcn": tcn, "lstm": lstm}
 
 

@@ -113,7 +113,7 @@ def load_entries(exporter):
     elif exporter == "tf2onnx":
         from zoo import keras_layers  # noqa: F401
     else:
-        from zoo import further, other, scene_text, text, vision  # noqa: F401
+        from zoo import deployed, further, other, scene_text, text, vision  # noqa: F401
 
 
 def entries_of(exporter):
