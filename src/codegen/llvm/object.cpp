@@ -1,6 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 // From kernels to machine code: the target machine, the pass pipeline, and parts compiled in parallel.
 #include <fmt/format.h>
+#include <llvm/IR/IRBuilder.h>
+#include <llvm/IR/InstIterator.h>
+#include <llvm/IR/IntrinsicInst.h>
 #include <llvm/IR/LegacyPassManager.h>
 #include <llvm/IR/PassManager.h>
 #include <llvm/IR/Verifier.h>
@@ -63,6 +66,42 @@ constexpr const char* kPipeline2 =
     "loop-unroll<O2;partial;runtime>,sroa<modify-cfg>,instcombine<max-iterations=1;no-verify-fixpoint>,early-"
     "cse<memssa>,div-rem-pairs,adce,simplifycfg)";
 
+/// The lane of a mask of which one lane alone is known to be set; -1: there are others.
+int single_lane(const llvm::Value* mask) {
+  const auto* lanes = llvm::dyn_cast<llvm::FixedVectorType>(mask->getType());
+  const auto* constant = llvm::dyn_cast<llvm::Constant>(mask);
+  int found = -1;
+  for (unsigned i = 0; lanes && constant && i < lanes->getNumElements(); ++i) {
+    const llvm::Constant* lane = constant->getAggregateElement(i);
+    if (lane && lane->isNullValue()) continue;
+    if (!lane || !lane->isOneValue() || found >= 0) return -1;
+    found = int(i);
+  }
+  return found;
+}
+
+/// Masked stores of one lane become stores of its element. (For x86, LLVM 22 stores 32 bits where the lane is
+/// a part of them: values of i32 or float that were truncated to bytes or 16 bits.)
+void store_single_lanes(llvm::Module& module) {
+  std::vector<llvm::IntrinsicInst*> found;
+  for (llvm::Function& f : module)
+    for (llvm::Instruction& i : llvm::instructions(f))
+      if (auto* call = llvm::dyn_cast<llvm::IntrinsicInst>(&i);
+          call && call->getIntrinsicID() == llvm::Intrinsic::masked_store &&
+          single_lane(call->getArgOperand(call->arg_size() - 1)) >= 0)
+        found.push_back(call);
+  for (llvm::IntrinsicInst* call : found) {
+    llvm::IRBuilder<> b(call);
+    llvm::Value *value = call->getArgOperand(0), *pointer = call->getArgOperand(1);
+    const auto lane = uint64_t(single_lane(call->getArgOperand(call->arg_size() - 1)));
+    llvm::Type* element = value->getType()->getScalarType();
+    auto* store = b.CreateAlignedStore(b.CreateExtractElement(value, lane),
+                                       b.CreateConstGEP1_64(element, pointer, lane), llvm::Align(1));
+    store->copyMetadata(*call);
+    call->eraseFromParent();
+  }
+}
+
 }  // namespace
 
 void optimise(llvm::Module& module, llvm::TargetMachine& machine, int opt_level) {
@@ -82,6 +121,7 @@ void optimise(llvm::Module& module, llvm::TargetMachine& machine, int opt_level)
   if (llvm::Error e = builder.parsePassPipeline(passes, opt_level == 1 ? kPipeline1 : kPipeline2))
     throw InternalError("pass pipeline: " + llvm::toString(std::move(e)));
   passes.run(module, modules);
+  store_single_lanes(module);
 }
 
 std::string machine_code(llvm::Module& module, llvm::TargetMachine& machine, llvm::CodeGenFileType kind) {

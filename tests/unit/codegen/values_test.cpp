@@ -405,6 +405,23 @@ TEST(Values, BFloat16RoundsSubnormalsToo) {
   }
 }
 
+TEST(Values, OneLaneOfANarrowVectorLeavesItsNeighbours) {
+  // 49 elements in vectors of 16: one lane of the last one, by a condition that is a constant, or becomes one
+  // where the loop is unrolled.
+  for (DataType t : {u8, DataType::int_(8), DataType::int_(16), DataType::uint(16)})
+    for (bool loop : {true, false}) {
+      const Buffer a = flat("a", 64, i32), o = flat("o", 64, t);
+      const VarRef i = var("i");
+      const PrimExpr step = loop ? PrimExpr(i) : PrimExpr(3);
+      const PrimExpr at = make<Ramp>(step * 16, PrimExpr(int64_t(1)), int64_t(16)),
+                     inside = make<LT>(at, make<Broadcast>(PrimExpr(int64_t(49)), int64_t(16)));
+      const PrimExpr wide = make<Ramp>(step * 16, PrimExpr(int64_t(1)), int64_t(16));
+      const Stmt s = store(o, cast(t.with_lanes(16), load(a, {wide})), {at}, inside);
+      expect_same(program("one_lane", {a, o}, {}, loop ? for_(i, 0, 4, s) : s),
+                  {random_array({64}, i32, 3), random_array({64}, t, 4)});
+    }
+}
+
 TEST(Values, SharedExpressionsAreComputedOnce) {
   // A chain in which every step uses the previous one twice: as a tree it has 2^60 nodes.
   const Buffer a = flat("a", 4, f32), o = flat("o", 4, f32);
