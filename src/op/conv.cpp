@@ -389,13 +389,14 @@ int64_t choose_data(const LayoutContext& ctx, const ConvSizes& c, int64_t out) {
 
 Expr arranged_data(LayoutContext& ctx, const ConvSizes& c, const ConvChoice& choice) {
   const Expr& x = ctx.call.args[0];
-  // Added channels meet no others, or integers meet weights of 0.
-  const bool zeros_do = c.depthwise || (c.dot && ctx.dtype == i32);
   const LaidOut* have = c.dot && !c.depthwise ? ctx.laid_out(x) : filled_up(ctx, c);
   // Groups that fill up the last one need its channels.
   const bool all = !have || c.groups == 1 || c.depthwise || have->channels == c.groups * c.per_group;
-  if (have && all && trailing_block(have->layout) == choice.data)
-    return zeros_do ? have->tensor : ctx.with_zeros(*have, c.inputs);
+  if (have && all && trailing_block(have->layout) == choice.data) {
+    // Added channels meet no others, or integers meet weights of 0.
+    const bool as_it_is = have->channels == c.inputs || c.depthwise || (c.dot && ctx.dtype == i32);
+    return as_it_is ? have->tensor : ctx.with_zeros(*have, c.inputs);
+  }
   if (!choice.data) return x;
   return ctx.arranged(x, c.data, data_layout(c.spatial).blocked('C', choice.data));
 }
