@@ -11,7 +11,7 @@ import tenon
 
 MODEL = """
 @R.function
-def main(x: R.Tensor((12, 20), "float32"), w: R.Tensor((24, 20), "float32")) -> R.Tensor((12, 24), "float32"):
+def main(x: R.Tensor((8, 20), "float32"), w: R.Tensor((24, 20), "float32")) -> R.Tensor((8, 24), "float32"):
     d = R.nn.dense(x, w)
     y = R.nn.relu(d)
     return y
@@ -30,7 +30,7 @@ class Extract(unittest.TestCase):
         self.folder = pathlib.Path(folder.name)
         self.model = self.folder / "model.tir"
         self.model.write_text(MODEL)
-        self.inputs = [tensor(12, 20), tensor(24, 20)]
+        self.inputs = [tensor(8, 20), tensor(24, 20)]
         self.own = tenon.compile(self.model)
         self.kernel = self.own.kernels(*self.inputs)[0]["name"]
 
