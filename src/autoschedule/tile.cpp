@@ -250,7 +250,7 @@ void prefetch_weights(Schedule& s, const TilePlan& p, const Target& target, cons
   // single value, as a batch of any size most likely has.
   int64_t rows = 1;
   for (int i : p.nest.spatial) {
-    if (i == p.tile.vector || (p.nest.symbolic(i) && p.nest.result_dim(i) == 0)) continue;
+    if (i == p.tile.vector || p.nest.is_batch(i)) continue;
     const int64_t tiles = ceil_div(p.nest.extent[size_t(i)], p.tile.size(i));
     const bool outside = i < p.tile.vector && !l.walks_last(i);
     if (tiles != 1 && (outside || weights->stride[size_t(i)] != 0)) return;

@@ -39,16 +39,16 @@ double Nest::known_instances() const {
   return n;
 }
 
+bool Nest::is_batch(int iterator) const {
+  const auto known =
+      std::ranges::count_if(spatial, [&](int i) { return !symbolic(i) && extent[size_t(i)] != 1; });
+  return symbolic(iterator) && result_dim(iterator) == 0 && size_t(known) >= kMatrixAxes;
+}
+
 int64_t Nest::instances_of_one() const {
-  size_t symbolic_axes = 0, known = 0;
-  bool first = true;
-  for (int i : spatial) {
-    symbolic_axes += symbolic(i), known += !symbolic(i) && extent[size_t(i)] != 1;
-    first = first && (!symbolic(i) || result_dim(i) == 0);
-  }
-  const bool batch = symbolic_axes == 1 && first && known >= kMatrixAxes &&
-                     std::ranges::none_of(reduce, [&](int k) { return symbolic(k); });
-  return batch ? int64_t(std::min(known_instances(), double(kMany))) : instances(false);
+  for (size_t i = 0; i < extent.size(); ++i)
+    if (symbolic(int(i)) && !is_batch(int(i))) return kUnknown;
+  return int64_t(std::min(known_instances(), double(kMany)));
 }
 
 int Nest::result_dim(int iterator) const {

@@ -44,8 +44,10 @@ struct Nest {
   bool symbolic(int iterator) const { return extent[size_t(iterator)] == kUnknown; }
   int64_t instances(bool only_spatial) const;  ///< at most 2^50; kUnknown when symbolic
   double known_instances() const;              ///< of all iterators that are not symbolic
-  /// Of all iterators; where only the number of a batch is symbolic, the first axis of a result of three or
-  /// more, of one of its members. kUnknown: more is symbolic.
+  /// A batch of any size: a symbolic iterator that is the first axis of the result, in front of rows and
+  /// columns of known number.
+  bool is_batch(int iterator) const;
+  /// Of all iterators, of one member of such a batch; kUnknown when more is symbolic.
   int64_t instances_of_one() const;
   /// The dimension of the result that an iterator is the index of, or -1.
   int result_dim(int iterator) const;

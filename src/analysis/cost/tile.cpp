@@ -95,18 +95,16 @@ double row_use(const Nest& n, int iterator, int64_t rows) {
   if (!n.symbolic(iterator)) return use_of(n.extent[size_t(iterator)], rows);
   const double use = symbolic_row_use(rows, is_window(n) ? kWindowRowRisk : kRowRisk);
   bool last = true, other = false;
-  size_t known = 0;
   for (int i : n.spatial) {
-    known += !n.symbolic(i) && n.extent[size_t(i)] != 1;
     if (i == iterator || !n.symbolic(i)) continue;
     other = true;
     last = last && n.result_dim(i) < n.result_dim(iterator);
   }
   const bool outermost = n.result_dim(iterator) == 0;
   // Of a sum over channels and both axes of a window, the outermost is a batch of images where all else is
-  // known, too; in front of rows and columns of known number it is one of matrices.
-  const bool batch = other || n.reduce.size() > kGroupedSum || known >= kMatrixAxes;
-  if (outermost && batch) return 1.0 / double(rows);
+  // known, too.
+  if (n.is_batch(iterator) || (outermost && (other || n.reduce.size() > kGroupedSum)))
+    return 1.0 / double(rows);
   // Rows of a window that are no batch belong to images.
   const double whole = is_window(n) && !outermost ? likely_divides(rows) : 1;
   return whole * (last ? use : use / (1 + kShortAxisRisk * double(rows - 1)));
