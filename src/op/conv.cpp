@@ -497,7 +497,7 @@ bool moves_last_channels(const LayoutContext& ctx, Expr x) {
       const auto axes = normal_axes(attrs_of<AxesAttrs>(*call).axes, rank, false);
       return rank > 1 && int64_t(axes.size()) == rank && axes[1] == rank - 1;
     }
-    const bool same_channels = op->name == "reshape" && from->size() > 1 && to->size() > 1 &&
+    const bool same_channels = definition(*op).view && from->size() > 1 && to->size() > 1 &&
                                same_dim((*from)[0], (*to)[0]) && same_dim((*from)[1], (*to)[1]);
     if (!same_channels) return false;
     x = call->args[0];

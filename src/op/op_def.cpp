@@ -94,6 +94,10 @@ OpRegistration& OpRegistration::moves() {
   def_->moves = true;
   return *this;
 }
+OpRegistration& OpRegistration::view() {
+  def_->view = def_->moves = true;
+  return *this;
+}
 OpRegistration& OpRegistration::precision(Precision p) {
   def_->precision = p;
   return *this;

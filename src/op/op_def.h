@@ -90,6 +90,7 @@ struct OpDef : graph::OpRules {
   std::shared_ptr<const LetterRule> letters;  ///< null: no attribute names a layout
   /// Each element of the result is one of operand 0, a tensor or a tuple of them, whatever the element type.
   bool moves = false;
+  bool view = false;  ///< only says the shape anew: alone it shares the memory of its first argument
   Precision precision = Precision::by_kind;
   Placement placement = Placement::with_operands;
 };
@@ -128,6 +129,7 @@ class OpRegistration {
   OpRegistration& contraction(ContractionRule f);  ///< and narrow precision
   OpRegistration& canonical(CanonicalForm f);
   OpRegistration& moves();
+  OpRegistration& view();  ///< and moves
   OpRegistration& precision(Precision p);
   OpRegistration& placement(Placement p);
   /// It computes what `op` does, on the same arguments and attributes, less exactly (approximation_of).

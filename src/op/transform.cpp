@@ -385,17 +385,21 @@ const bool transform_registered = [] {
         .tensor_def(std::move(def));
   };
   add("reshape", "The same elements in row-major order under another shape.", infer_reshape, def_reshape)
-      .argument("shape", "Shape", "the new shape; one size may be -1");
+      .argument("shape", "Shape", "the new shape; one size may be -1")
+      .view();
   add("permute_dims", "Axes in another order; none given: reversed.", infer_permute, def_permute)
       .attrs<AxesAttrs>();
   add("expand_dims", "New axes of extent 1 at the given places of the result.", infer_expand_dims,
       def_expand_dims)
-      .attrs<AxesAttrs>();
+      .attrs<AxesAttrs>()
+      .view();
   add("squeeze", "Without the given axes of extent 1; none given: without all of them.", infer_squeeze,
       def_squeeze)
-      .attrs<AxesAttrs>();
+      .attrs<AxesAttrs>()
+      .view();
   add("flatten", "Two dimensions: the axes before `axis`, and those from it on.", infer_flatten, def_reshape)
-      .attrs<AxisAttrs>();
+      .attrs<AxisAttrs>()
+      .view();
   add("broadcast_to", "The operand broadcast together with a shape.", infer_broadcast_to, def_broadcast_to)
       .argument("shape", "Shape", "the shape")
       .fusion(FusionKind::broadcast);

@@ -10,12 +10,10 @@
 // items of known tuples; checks of what was resized. Needs: types. Keeps: values bit by bit, types of
 // variables that are left.
 #include <cmath>
-#include <set>
 
 #include "ir/structural.h"
 #include "op/body_rewriter.h"
 #include "op/build.h"
-#include "pass/graph/lowering/lower_function.h"
 
 namespace tenon {
 namespace graph {
@@ -55,7 +53,7 @@ class Canonicalize : public BodyRewriter {
     const std::string& name = op->name;
     const Type type = var->declared ? var->declared : value->type;
     if (name == "cast") return cast(call, value, type);
-    if (is_view_op(name)) return view(call, value, type);
+    if (op::definition(*op).view) return view(call, value, type);
     if (name == "permute_dims") return permute(call, value, type);
     if (name == "layout_transform") return relayout(call, value, type);
     if (name == "broadcast_to" && same_tensor(call.args[0]->type, type)) return call.args[0];
@@ -108,7 +106,7 @@ class Canonicalize : public BodyRewriter {
     auto shape = known_shape(type);
     if (!shape || !as_tensor(type)) return value;
     Expr source = x;
-    for (Expr inner = definition(source); inner && op_of(inner) && is_view_op(op_of(inner)->name);
+    for (Expr inner = definition(source); inner && op_of(inner) && op::definition(*op_of(inner)).view;
          inner = definition(source))
       source = inner.as<Call>()->args[0];
     if (same_tensor(source->type, type)) return source;

@@ -6,7 +6,6 @@
 
 #include "op/op_def.h"
 #include "pass/graph/fusion/fusion.h"
-#include "pass/graph/lowering/lower_function.h"
 
 namespace tenon::graph {
 namespace {
@@ -45,7 +44,7 @@ class ViewsApart {
   bool is_view(int i) const {
     const auto* call = g_.bindings[i]->value.as<Call>();
     const Op* op = op_of(g_.bindings[i]->value);
-    if (!op || !is_view_op(op->name) || !call->args[0].is<Var>()) return false;
+    if (!op || !op::definition(*op).view || !call->args[0].is<Var>()) return false;
     if (call->args.size() > 1 && !call->args[1].is<ShapeExpr>()) return false;
     const auto from = known_shape(call->args[0]->type), to = known_shape(g_.bindings[i]->var->declared);
     return from && to && mixes_symbols(*from, *to);

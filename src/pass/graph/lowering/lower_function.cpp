@@ -20,12 +20,6 @@ namespace tenon::graph {
 
 bool has_tensor_def(const Op& op) { return bool(op::definition(op).tensor_def); }
 
-bool is_view_op(std::string_view name) {
-  static const std::set<std::string_view> views{"reshape", "flatten", "expand_dims", "squeeze",
-                                                "nn.batch_flatten"};
-  return views.count(name) != 0;
-}
-
 bool can_lower(const Expr& value) {
   const Op* op = op_of(value);
   return op && has_tensor_def(*op) && op::can_lower(*value.as<Call>());

@@ -8,8 +8,6 @@ namespace tenon::graph {
 
 /// The operator has a tensor definition: a kernel can compute it.
 bool has_tensor_def(const Op& op);
-/// Only says the shape anew: alone it is a view of its first argument.
-bool is_view_op(std::string_view name);
 /// The call has a definition, and every shape that it needs is known.
 bool can_lower(const Expr& value);
 

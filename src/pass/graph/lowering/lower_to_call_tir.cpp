@@ -159,7 +159,7 @@ class Lowering {
     }
     /// Operators that only say the shape anew share the memory of their argument.
     Expr as_view(const Op& op, const Call& call, const VarRef& var) {
-      if (!is_view_op(op.name) || call.args.empty() || !call.args[0].is<Var>()) return {};
+      if (!op::definition(op).view || call.args.empty() || !call.args[0].is<Var>()) return {};
       auto shape = known_shape(var->declared);
       if (!as_tensor(call.args[0])) return {};
       Array<Expr> args{Expr(make<ExternFunc>("vm.builtin.reshape")), call.args[0]};
