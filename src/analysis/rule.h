@@ -22,7 +22,7 @@ enum class RuleShape : uint8_t {
   known,     ///< x is the whole operand; its modular set is m, f
   split,     ///< q * c + r by the coefficients' quotients and remainders by c
   common,    ///< x * g + f by the greatest common divisor g of the coefficients (and the divisor)
-  scaled,    ///< x * g + r for each coefficient g
+  scaled,    ///< x * g + r for each coefficient g (that divides the divisor)
   single,    ///< one atom, and a constant f
   term,      ///< one atom of one term: atom * p + r
   multiple,  ///< q * n + r by the terms that hold all factors of the symbolic divisor n

@@ -113,9 +113,11 @@ bool RuleMatch::find(const Sum& a, const PrimExpr& b, FunctionRef<bool()> then) 
       return try_now();
     }
     case RuleShape::scaled: {
+      if (b && c <= 0) return false;
       std::vector<int64_t> steps;
       for (const Term& t : a.terms)
-        if (t.coeff > 1 || (t.coeff < -1 && t.coeff != neg_inf)) steps.push_back(std::abs(t.coeff));
+        if (t.coeff > 1 || (t.coeff < -1 && t.coeff != neg_inf))
+          if (const int64_t g = std::abs(t.coeff); !b || (g < c && c % g == 0)) steps.push_back(g);
       std::sort(steps.rbegin(), steps.rend());
       steps.erase(std::unique(steps.begin(), steps.end()), steps.end());
       for (int64_t g : steps) {
@@ -129,6 +131,7 @@ bool RuleMatch::find(const Sum& a, const PrimExpr& b, FunctionRef<bool()> then) 
         set('x', std::move(x));
         set('r', std::move(r));
         set('g', g);
+        if (b) set('d', c / g);
         if (try_now()) return true;
       }
       return false;

@@ -95,6 +95,7 @@ class Table {
     index(S::split, "div.split", fdiv(q * c + r, c), q + fdiv(r, c), c > 0);
     index(S::range, "div.range", fdiv(x, c), k, c > 0 && k * c <= x && x < k * c + c);
     index(S::common, "div.common", fdiv(x * g + f, d * g), fdiv(x + fdiv(f, g), d), g > 0 && d > 0);
+    index(S::scaled, "div.scaled", fdiv(x * g + r, d * g), fdiv(x, d), g > 0 && d > 0 && 0 <= r && r < g);
     index(S::single, "div.nested", fdiv(fdiv(y, e) + f, d), fdiv(y + f * e, d * e), e > 0 && d > 0, widens);
     index(S::single, "div.of_mod", fdiv(fmod(y, d * m), d), fmod(fdiv(y, d), m), d > 0 && m > 0);
     index(S::multiple, "div.multiple", fdiv(q * n + r, n), q, 0 < n && 0 <= r && r < n);
@@ -114,6 +115,8 @@ class Table {
           c > 0 && m > 0 && fmod(m, c) == 0 && fmod(x - f, m) == 0);
     index(S::common, "mod.common", fmod(x * g + f, d * g), fmod(x + fdiv(f, g), d) * g + fmod(f, g),
           g > 0 && d > 0);
+    index(S::scaled, "mod.scaled", fmod(x * g + r, d * g), fmod(x, d) * g + r,
+          g > 0 && d > 0 && 0 <= r && r < g);
     index(S::multiple, "mod.multiple", fmod(q * n + r, n), r, 0 < n && 0 <= r && r < n);
     index(S::multiple, "mod.part", fmod(q * n + r, n), fmod(r, n), 0 < n);
   }
