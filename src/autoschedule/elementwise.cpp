@@ -260,8 +260,10 @@ RuleOutcome elementwise(Draft& draft, const Site& site) {
     while (divides(f, head.size()) && known_product(f, head.size() - 1) >= cost::tasks_wanted(draft.target))
       head.pop_back();
   }
-  // A condition on the last loop around short vectors (the edge of a padded image) would be one on digits.
-  if (!symbolic && !chunks && is_short && head.size() > 1 && f.in_value[from - 1] &&
+  // A condition on the last loop around short vectors (the edge of a padded image) would be one on digits;
+  // one on other loops is the same for all of the last.
+  if (!symbolic && !chunks && is_short && head.size() > 1 &&
+      std::ranges::find(f.in_value, true) != f.in_value.end() &&
       known_product(f, from - 1) >= cost::tasks_wanted(draft.target))
     head.pop_back();
   const LoopRV all = s.fuse(head);

@@ -3,6 +3,7 @@
 #include "autoschedule/facts.h"
 
 #include <algorithm>
+#include <numeric>
 
 #include "ir/find_node.h"
 #include "ir/structural.h"
@@ -78,21 +79,34 @@ std::vector<int64_t> strides_of(const Buffer& b, const Array<PrimExpr>& indices,
   return out;
 }
 
-/// By which constants the indices divide an iterator, ascending.
-std::vector<int64_t> divisors_of(const Array<PrimExpr>& indices, const Var* v) {
-  std::vector<int64_t> out;
+/// Widths of panels that an iterator may fall into: the constants by which the indices divide it, ascending;
+/// then the whole numbers of which all that is added in front of such a division is a multiple (the second
+/// half of a block, which begins in the middle of one).
+std::vector<int64_t> widths_of_panels(const Array<PrimExpr>& indices, const Var* v) {
+  std::vector<int64_t> divisors, parts;
+  auto add = [](std::vector<int64_t>& to, int64_t width) {
+    if (width > 1 && std::ranges::find(to, width) == to.end()) to.push_back(width);
+  };
+  auto divided = [&](const auto* d) {
+    if (!d || !uses_var(d->a, v)) return;
+    const auto c = as_int(d->b);
+    if (!c) return;
+    add(divisors, *c);
+    int64_t part = *c;
+    pre_order(d->a, [&](const ObjectRef& n) {
+      if (const auto* added = n.as<IntImm>()) part = std::gcd(part, added->value);
+      return true;
+    });
+    add(parts, part);
+  };
   for (const PrimExpr& index : indices)
     pre_order(index, [&](const ObjectRef& n) {
-      auto divided = [&](const auto* d) {
-        if (!d || !uses_var(d->a, v)) return;
-        auto c = as_int(d->b);
-        if (c && *c > 1 && std::find(out.begin(), out.end(), *c) == out.end()) out.push_back(*c);
-      };
       divided(n.as<FloorDiv>()), divided(n.as<FloorMod>());
       return true;
     });
-  std::sort(out.begin(), out.end());
-  return out;
+  std::ranges::sort(divisors), std::ranges::sort(parts, std::greater<>());
+  for (int64_t width : parts) add(divisors, width);
+  return divisors;
 }
 
 /// Stride of `v` inside panels of `width`, or kIrregular.
@@ -120,7 +134,7 @@ void find_panels(Access& access, const std::vector<VarRef>& vars, const std::vec
   access.panel_stride.assign(vars.size(), 0);
   for (size_t i = 0; i < vars.size(); ++i) {
     if (access.stride[i] != kIrregular) continue;
-    for (int64_t width : divisors_of(access.indices, vars[i].get())) {
+    for (int64_t width : widths_of_panels(access.indices, vars[i].get())) {
       const int64_t stride = stride_in_panel(access, vars[i], width, extent[i], a);
       if (stride == kIrregular) continue;
       access.panel[i] = width;

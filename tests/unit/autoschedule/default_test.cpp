@@ -80,17 +80,20 @@ Program group_sums(int64_t c, int64_t group, int64_t h, int64_t w) {
       "R");
   return {"group_sums", te::create_prim_func({a, r}), {}};
 }
-/// Channels of two tensors in blocks of 8, joined in blocks of 16: a block may have a half of each.
-Program joined_blocks(int64_t blocks, int64_t pixels) {
-  Tensor a = te::placeholder({blocks, pixels, 8}, f32, "A"),
-         b = te::placeholder({blocks, pixels, 8}, f32, "B");
+/// Some channels of each of two tensors, which lie in blocks (the last one is not full), joined in blocks of
+/// another size: a block may have parts of both.
+Program joined_blocks(int64_t channels, int64_t pixels, int64_t from, int64_t to) {
+  const int64_t blocks = (channels + from - 1) / from;
+  Tensor a = te::placeholder({blocks, pixels, from}, f32, "A"),
+         b = te::placeholder({blocks, pixels, from}, f32, "B");
   Tensor joined = te::compute(
-      {blocks, pixels, 16},
+      {2 * channels / to, pixels, to},
       [&](const Vars& v) {
-        const PrimExpr channel = v[0] * 16 + v[2], block = tir::floordiv(channel, PrimExpr(8)),
-                       lane = tir::floormod(channel, PrimExpr(8));
-        return tir::if_then_else(tir::lt(block, PrimExpr(blocks)), a({block, v[1], lane}),
-                                 b({block - PrimExpr(blocks), v[1], lane}));
+        const PrimExpr channel = v[0] * to + v[2], second = channel - channels;
+        auto at = [&](const Tensor& x, const PrimExpr& c) {
+          return x({tir::floordiv(c, PrimExpr(from)), v[1], tir::floormod(c, PrimExpr(from))});
+        };
+        return tir::if_then_else(tir::lt(channel, PrimExpr(channels)), at(a, channel), at(b, second));
       },
       "joined");
   return {"joined_blocks", te::create_prim_func({a, b, joined}), {}};
@@ -164,7 +167,9 @@ std::vector<Program> programs() {
                            image_sums(3, 20, 32),
                            group_sums(12, 3, 9, 16),
                            group_sums(16, 2, 6, 5),
-                           joined_blocks(3, 5),
+                           joined_blocks(24, 5, 8, 16),
+                           joined_blocks(24, 5, 32, 16),
+                           joined_blocks(36, 5, 16, 8),
                            pointwise(6, 7, 7, 10, true),
                            conv(3, 18, 18, 40, 3, 2, 1),
                            conv(20, 12, 12, 33, 3, 2, 1),
@@ -208,10 +213,11 @@ TEST(DefaultSchedule, ComputesTheSame) {
 }
 
 TEST(DefaultSchedule, HasParallelLoopsAndVectors) {
-  for (const Program& p : {conv(64, 28, 28, 64, 3, 1, 1), matmul(128, 256, 64), depthwise(32, 28, 28),
-                           softmax(128, 1000), layer_norm(64, 768), pool(32, 56, 56), elementwise(64, 784),
-                           pointwise(64, 14, 14, 96, true), dense(64, 100, 512), row_sum(100, 500),
-                           softmax_channels(64, 784), global_mean(256, 7, 7), joined_blocks(3, 12544)}) {
+  for (const Program& p :
+       {conv(64, 28, 28, 64, 3, 1, 1), matmul(128, 256, 64), depthwise(32, 28, 28), softmax(128, 1000),
+        layer_norm(64, 768), pool(32, 56, 56), elementwise(64, 784), pointwise(64, 14, 14, 96, true),
+        dense(64, 100, 512), row_sum(100, 500), softmax_channels(64, 784), global_mean(256, 7, 7),
+        joined_blocks(24, 12544, 8, 16), joined_blocks(24, 12544, 32, 16), joined_blocks(36, 3136, 16, 8)}) {
     for (const Target& t : {target_of({512, 32, 4}), target_of({256, 16, 4})}) {
       tir::PrimFunc f = default_schedule(p.function, t);
       EXPECT_GE(count_loops(f, tir::ForKind::parallel), 1) << p.name << "\n" << print(f);
