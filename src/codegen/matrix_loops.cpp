@@ -169,7 +169,8 @@ class Reader {
     const auto rows = rows_of(b, indices, row(), {{lane(), 1}});
     const auto at = rows ? as_int(rows->begin) : std::nullopt;
     if (!at) return false;
-    out_.sums = b, out_.sums_begin = *at, out_.sums_row = rows->row_bytes / b->dtype.bytes();
+    out_.sums = b, out_.sums_begin = *at;
+    out_.sums_row = out_.shape.rows == 1 ? kMatrixLanes : rows->row_bytes / b->dtype.bytes();
     return true;
   }
   bool memory(const Buffer& b, const Array<PrimExpr>& indices) {

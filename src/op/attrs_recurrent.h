@@ -9,6 +9,7 @@ namespace tenon::op {
 struct RecurrentAttrs : Attrs<RecurrentAttrs> {
   bool reverse = false, linear_before_reset = false, input_forget = false;
   double clip = 0;
+  int64_t group = 1;
   std::string gate = "sigmoid", input = "tanh", output = "tanh";
   Array<double> alphas{0, 0, 0}, betas{0, 0, 0};
   static constexpr std::string_view type_key = "attrs.Recurrent";
@@ -18,6 +19,8 @@ struct RecurrentAttrs : Attrs<RecurrentAttrs> {
              "gru: the reset gate works on the product of the state, not on the state")
         .add("input_forget", &RecurrentAttrs::input_forget, "lstm: the forget gate is 1 less the input gate")
         .add("clip", &RecurrentAttrs::clip, "above 0: what goes into an activation is kept in ±clip")
+        .add("group", &RecurrentAttrs::group,
+             "of steps: neighbouring units that lie together in the state's weights, behind the lanes")
         .add("gate", &RecurrentAttrs::gate, "activation of the gates; rnn has none")
         .add("input", &RecurrentAttrs::input, "activation of what enters the state, or of lstm the cell")
         .add("output", &RecurrentAttrs::output, "lstm: activation of the cell")
@@ -37,11 +40,14 @@ int64_t unit_block(Recurrence kind, const RecurrentAttrs& attrs, int64_t units, 
 /// Whether the names of activations in the attributes are known; "" when they are.
 std::string unknown_activation(const RecurrentAttrs& attrs);
 
-/// The definition of nn.packed_rnn, nn.packed_gru and nn.packed_lstm: all steps, at most `rows` sequences of
-/// the batch at a time by one block of weights.
+/// How a target runs steps.
+struct StepForm {
+  int64_t sequences = 4;          ///< of the batch, by which a block of weights is read once
+  int64_t lanes = 16;             ///< of float32 in a vector, which grouped weights are multiplied by
+  bool matrix_registers = false;  ///< grouped weights are multiplied in these
+};
+/// The definition of nn.packed_rnn, nn.packed_gru and nn.packed_lstm: all steps.
 std::vector<te::Tensor> define_steps(const graph::Call& call, const std::vector<te::Tensor>& in,
-                                     Recurrence kind, int64_t rows);
-/// Sequences by which a block is read once, when the definition knows no target.
-constexpr int64_t kSequences = 4;
+                                     Recurrence kind, const StepForm& form);
 
 }  // namespace tenon::op

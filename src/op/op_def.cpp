@@ -86,6 +86,10 @@ OpRegistration& OpRegistration::contraction(ContractionRule f) {
   def_->contraction = std::move(f);
   return precision(Precision::narrow);
 }
+OpRegistration& OpRegistration::grouped_weight(GroupedWeight w) {
+  def_->grouped_weight = w;
+  return *this;
+}
 OpRegistration& OpRegistration::canonical(CanonicalForm f) {
   def_->canonical = std::move(f);
   return *this;

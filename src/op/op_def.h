@@ -48,6 +48,14 @@ struct Contraction {
 /// Nullopt: the call's shapes or layouts make it none.
 using ContractionRule = std::function<std::optional<Contraction>(const Call& call)>;
 
+/// Constant weights of an operator that is more than one contraction (steps of recurrent layers): its sums
+/// run along the last axis but one, which may lie in groups of neighbours inside of the last one, as
+/// instructions for narrow types read them (dot_intrin.h).
+struct GroupedWeight {
+  size_t argument = 0;
+  ObjectRef (*with_group)(const ObjectRef& attrs, int64_t group) = nullptr;  ///< null: it has
+};
+
 struct LetterRule;  // letters.h: layouts that attributes name
 
 /// The value of a call by other operators, on the call's own arguments.
@@ -82,12 +90,13 @@ struct OpDef : graph::OpRules {
   InferType infer;          ///< null: its type is what the call says (type_args)
   ParameterType parameter;  ///< null: no argument's type follows from another one's
   FusionKind fusion = FusionKind::opaque;
-  TensorDef tensor_def;                       ///< null: it is no tensor program
-  Evaluate evaluate;                          ///< null: the interpreter runs tensor_def
-  LayoutRule layout;                          ///< null: that of its kind (layout_rule)
-  ContractionRule contraction;                ///< null: it is none
-  CanonicalForm canonical;                    ///< null: none but itself (qnn_canonicalize)
-  std::shared_ptr<const LetterRule> letters;  ///< null: no attribute names a layout
+  TensorDef tensor_def;                         ///< null: it is no tensor program
+  Evaluate evaluate;                            ///< null: the interpreter runs tensor_def
+  LayoutRule layout;                            ///< null: that of its kind (layout_rule)
+  ContractionRule contraction;                  ///< null: it is none
+  std::optional<GroupedWeight> grouped_weight;  ///< nullopt: it has none
+  CanonicalForm canonical;                      ///< null: none but itself (qnn_canonicalize)
+  std::shared_ptr<const LetterRule> letters;    ///< null: no attribute names a layout
   /// Each element of the result is one of operand 0, a tensor or a tuple of them, whatever the element type.
   bool moves = false;
   bool view = false;  ///< only says the shape anew: alone it shares the memory of its first argument
@@ -127,6 +136,7 @@ class OpRegistration {
   OpRegistration& evaluate(Evaluate f);
   OpRegistration& layout(LayoutRule f);
   OpRegistration& contraction(ContractionRule f);  ///< and narrow precision
+  OpRegistration& grouped_weight(GroupedWeight w);
   OpRegistration& canonical(CanonicalForm f);
   OpRegistration& moves();
   OpRegistration& view();  ///< and moves

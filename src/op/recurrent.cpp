@@ -7,6 +7,7 @@
 #include "base/define_type.h"
 #include "op/attrs_recurrent.h"
 #include "op/compose.h"
+#include "target/matrix_registers.h"
 
 namespace tenon::op {
 namespace {
@@ -38,6 +39,8 @@ Type infer_recurrent(InferContext& ctx, Recurrence kind) {
   if (!ctx.expect_rank(x, "x", 3)) return {};
   if (!ctx.expect_rank(ctx.tensor(2), "r", 2)) return {};
   if (!expect_activations(ctx)) return {};
+  if (ctx.attrs<RecurrentAttrs>().group != 1)
+    return ctx.error("weights lie in groups in the packed operators only");
   for (size_t i = 1; i < ctx.call.args.size(); ++i)
     if (i != 4 && !ctx.expect_same_type(x.dtype, ctx.tensor(i).dtype)) return {};
   auto s = shape_of(x), r = shape_of(ctx.tensor(2));
@@ -106,8 +109,8 @@ Term layer_form(InferContext& ctx, const Terms& in, Recurrence kind) {
   return share.op("nn.packed_lstm", {of_state, in[4], in[5], in[6], peepholes}, attrs);
 }
 
-// Arguments: the inputs' share, the state's weights in blocks, of gru the state's bias, lengths, h0, of lstm
-// c0 and the peepholes in blocks.
+// Arguments: the inputs' share, the state's weights in blocks (and their units in groups), of gru the state's
+// bias, lengths, h0, of lstm c0 and the peepholes in blocks.
 Type infer_steps(InferContext& ctx, Recurrence kind) {
   const auto &share = ctx.tensor(0), &r = ctx.tensor(1);
   if (!ctx.expect_domain(r.dtype, Domain::floating)) return {};
@@ -124,11 +127,17 @@ Type infer_steps(InferContext& ctx, Recurrence kind) {
   };
   if (!s || !w) return types({}, {});
   const int64_t gates = gates_of(kind);
-  const auto block = tir::as_int((*w)[3]);
+  const int64_t group = ctx.attrs<RecurrentAttrs>().group;
+  if (group != 1 && (r.dtype != DataType::bfloat16() || group * r.dtype.bytes() != kMatrixGroupBytes))
+    return ctx.error(
+        fmt::format("r is of {} in groups of {}: pairs of bfloat16 are known", to_string(r.dtype), group));
+  const auto last = tir::as_int((*w)[3]);
+  const auto block = last && *last % group == 0 ? std::optional(*last / group) : std::nullopt;
   if (!block || *block < 1 || !tir::is_const_int((*w)[1], gates))
     return ctx.error(fmt::format("r is {}: no blocks of {} gates", show(*w), gates),
-                     "(blocks, gates, units, block)");
-  const PrimExpr columns = simplify((*w)[0] * (gates * *block)), units = (*w)[2], batch = (*s)[1];
+                     "(blocks, gates, units / group, block · group)");
+  const PrimExpr columns = simplify((*w)[0] * (gates * *block)), units = simplify((*w)[2] * group),
+                 batch = (*s)[1];
   if (const auto n = tir::as_int(units), blocks = tir::as_int((*w)[0]); n && blocks && *blocks * *block < *n)
     return ctx.error(fmt::format("r is {}: its blocks hold fewer than {} units", show(*w), *n));
   size_t i = 0;
@@ -143,6 +152,12 @@ Type infer_steps(InferContext& ctx, Recurrence kind) {
     if (!expect_dims(ctx, i++, {(*w)[0], PrimExpr(3), PrimExpr(*block)})) return {};
   }
   return types(Shape{(*s)[0], batch, units}, Shape{batch, units});
+}
+
+ObjectRef in_groups(const ObjectRef& attrs, int64_t group) {
+  const auto& plain = *attrs.as<RecurrentAttrs>();
+  if (plain.group != 1) return {};
+  return make_attrs<RecurrentAttrs>([&](RecurrentAttrs& a) { a = plain, a.group = group; });
 }
 
 // ---------------------------------------------------------------- cells
@@ -213,9 +228,11 @@ const bool recurrent_registered = [] {
       .argument("c0", "Tensor", "first cell (batch, units)")
       .argument("p", "Tensor", "peepholes (3 · units): i, o, f");
   auto steps = [](OpName name, const char* doc, Recurrence kind) {
-    auto r = register_op(std::move(name), doc)
-                 .argument("share", "Tensor", "the inputs' share, biases included (steps, batch, columns)")
-                 .argument("r", "Tensor", "weights of the state (blocks, gates, units, block)");
+    auto r =
+        register_op(std::move(name), doc)
+            .argument("share", "Tensor", "the inputs' share, biases included (steps, batch, columns)")
+            .argument("r", "Tensor", "weights of the state (blocks, gates, units / group, block · group)")
+            .grouped_weight({1, in_groups});
     if (kind == Recurrence::gru) r.argument("b", "Tensor", "bias of the state's products (columns)");
     r.argument("lengths", "Tensor", "steps of each sequence (batch); what is behind gives zeros")
         .argument("h0", "Tensor", "first state (batch, units)");
@@ -226,7 +243,7 @@ const bool recurrent_registered = [] {
         .fusion(FusionKind::opaque)
         .attrs<RecurrentAttrs>()
         .tensor_def(
-            [kind](const Call& c, const Tensors& in) { return define_steps(c, in, kind, kSequences); });
+            [kind](const Call& c, const Tensors& in) { return define_steps(c, in, kind, StepForm()); });
   };
   steps("nn.packed_rnn", "Steps of nn.rnn: columns are blocks of units.", Recurrence::rnn);
   steps("nn.packed_gru", "Steps of nn.gru: columns are blocks of units, gate by gate.", Recurrence::gru);

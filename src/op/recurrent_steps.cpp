@@ -8,6 +8,9 @@
 //     for k: sums += state[sequence, k] · r[block, gate, k, lane]
 //     gates → next state, cell, y
 //
+// Where the units of the weights lie in groups (bfloat16), the state is rounded to that type in front of its
+// products, which instructions for such groups or matrix registers add up; it stays in float32 beside.
+//
 // The state alternates between two places, since every block reads all of it. Where the reset gate of a gru
 // works on the state itself, the third gate's sums are a second pass over the blocks.
 #include <fmt/format.h>
@@ -15,6 +18,7 @@
 #include "base/define_type.h"
 #include "op/attrs_recurrent.h"
 #include "op/program.h"
+#include "op/step_products.h"
 
 namespace tenon::op {
 
@@ -37,7 +41,7 @@ constexpr double kFilled = 1.25;
 
 int64_t unit_block(Recurrence kind, const RecurrentAttrs& attrs, int64_t units, int64_t batch) {
   const int64_t together = in_two_passes(kind, attrs) ? 1 : gates_of(kind);
-  const int64_t vectors = batch >= kSequences ? kVectorsOfSeveral : kVectors;
+  const int64_t vectors = batch >= StepForm().sequences ? kVectorsOfSeveral : kVectors;
   for (int64_t n = (vectors + together - 1) / together; n > 1; --n) {
     const int64_t block = n * kLanes, filled = (units + block - 1) / block * block;
     if (double(filled) <= kFilled * double(units)) return block;
@@ -81,14 +85,18 @@ PrimExpr activated(const RecurrentAttrs& a, size_t i, const PrimExpr& x) {
 struct Program {
   Recurrence kind;
   const RecurrentAttrs& a;
-  DataType t;
-  int64_t block, rows;
+  DataType t, narrow;  ///< of sums and states; of weights
+  StepForm form;
+  int64_t block;
   PrimExpr steps, batch, units, blocks;
   Buffer share, r, bias, lengths, h0, c0, peep;
-  Buffer y, last, last_cell;          // results
-  Buffer state, cell, taken, update;  // (2, batch, blocks · block), the others (batch, blocks · block)
+  Buffer y, last, last_cell;  // results
+  // (2, batch, blocks · block), the others (batch, blocks · block); of grouped weights the state rounded,
+  // too.
+  Buffer state, rounded, cell, taken, update;
 
   int64_t gates() const { return gates_of(kind); }
+  bool grouped() const { return a.group > 1; }
   PrimExpr num(double v) const { return constant(t, v); }
   PrimExpr limited(const PrimExpr& e) const {
     return a.clip > 0 ? tir::min(tir::max(e, num(-a.clip)), num(a.clip)) : e;
@@ -135,34 +143,29 @@ struct Program {
   PrimExpr now(const Site& s) const { return tir::floormod(s.count, PrimExpr(2)); }
   PrimExpr next(const Site& s) const { return tir::floormod(s.count + 1, PrimExpr(2)); }
 
+  using Operand = std::function<PrimExpr(const PrimExpr& n, const PrimExpr& k)>;
+
   /// Sums of some gates in registers: what `first` says, and products of the weights with `of`.
   Stmt summed(const Site& s, int64_t from, int64_t to,
               const std::function<PrimExpr(size_t i, int64_t gate, const PrimExpr& lane)>& first,
-              const std::function<PrimExpr(size_t i, const PrimExpr& k)>& of,
-              const std::function<Stmt(const Buffer& sums)>& then) const {
-    const int64_t width = to - from;
-    const Buffer sums = tir::buffer("sums", {PrimExpr(int64_t(s.n.size()) * width * block)}, t, "local");
-    auto at = [&](size_t i, int64_t gate, const PrimExpr& lane) {
-      return Array<PrimExpr>{PrimExpr((int64_t(i) * width + gate - from) * block) + lane};
-    };
-    Array<Stmt> begin, body;
+              const Operand& of, const std::function<Stmt(const Buffer& sums)>& then) const {
+    const Buffer sums =
+        tir::buffer("sums", {PrimExpr(int64_t(s.n.size()) * (to - from) * block)}, t, "local");
+    const StepProducts p{r, sums, units, s.block, block, a.group, from, to, s.n, of};
+    const bool behind = form.matrix_registers;
+    Array<Stmt> begin;
     for (size_t i = 0; i < s.n.size(); ++i)
       for (int64_t g = from; g < to; ++g)
-        begin.push_back(
-            lanes([&](const PrimExpr& lane) { return tir::store(sums, first(i, g, lane), at(i, g, lane)); }));
-    const Stmt products = each("k", units, [&](const PrimExpr& k) {
-      Array<Stmt> terms;
-      for (int64_t g = from; g < to; ++g)
-        for (size_t i = 0; i < s.n.size(); ++i)
-          terms.push_back(lanes([&](const PrimExpr& lane) {
-            const PrimExpr w = tir::cast(t, tir::load(r, {s.block, PrimExpr(g), k, lane}));
-            return tir::store(sums, tir::load(sums, at(i, g, lane)) + of(i, k) * w, at(i, g, lane));
-          }));
-      return tir::seq(terms);
-    });
-    begin.push_back(products);
-    begin.push_back(then(sums));
-    return make<tir::Allocate>(sums, tir::seq(begin), AttrMap());
+        begin.push_back(lanes([&](const PrimExpr& lane) {
+          const PrimExpr at = p.sum_at(PrimExpr(int64_t(i)), g, lane), e = first(i, g, lane);
+          return tir::store(sums, behind ? tir::load(sums, {at}) + e : e, {at});
+        }));
+    const Stmt products = behind      ? products_in_matrix_registers(p)
+                          : grouped() ? products_by_groups(p, form.lanes)
+                                      : products_one_by_one(p);
+    const Stmt all = behind ? tir::seq({products, tir::seq(begin), then(sums)})
+                            : tir::seq({tir::seq(begin), products, then(sums)});
+    return make<tir::Allocate>(sums, all, AttrMap());
   }
   PrimExpr sum(const Buffer& sums, size_t i, int64_t gate, int64_t from, int64_t to,
                const PrimExpr& lane) const {
@@ -171,18 +174,22 @@ struct Program {
   PrimExpr from_input(const Site& s, size_t i, int64_t gate, const PrimExpr& lane) const {
     return tir::load(share, {s.place[i], s.n[i], column(s, gate, lane)});
   }
-  PrimExpr from_state(const Site& s, size_t i, const PrimExpr& k) const {
-    return tir::load(state, {now(s), s.n[i], k});
+  PrimExpr from_state(const Site& s, const PrimExpr& n, const PrimExpr& k) const {
+    return tir::load(grouped() ? rounded : state, {now(s), n, k});
   }
   PrimExpr bias_of(const Site& s, int64_t gate, const PrimExpr& lane) const {
     return tir::cast(t, tir::load(bias, {column(s, gate, lane)}));
   }
 
+  Stmt put_state(const PrimExpr& value, const Shape& at) const {
+    const Stmt s = tir::store(state, value, at);
+    return grouped() ? tir::seq({s, tir::store(rounded, tir::cast(narrow, value), at)}) : s;
+  }
   /// The new state of a unit: where the next step and the result find it.
   Stmt put(const Site& s, size_t i, const PrimExpr& lane, const PrimExpr& value) const {
     const PrimExpr u = unit(s, lane);
     return named("fresh", value, [&](const PrimExpr& v) {
-      return tir::seq({tir::store(state, v, {next(s), s.n[i], u}),
+      return tir::seq({put_state(v, {next(s), s.n[i], u}),
                        when(tir::lt(u, units), tir::store(y, v, {s.place[i], s.n[i], u}))});
     });
   }
@@ -190,7 +197,7 @@ struct Program {
   Stmt kept(const Site& s, size_t i) const {
     return lanes([&](const PrimExpr& lane) {
       const PrimExpr u = unit(s, lane);
-      return tir::seq({tir::store(state, tir::load(state, {now(s), s.n[i], u}), {next(s), s.n[i], u}),
+      return tir::seq({put_state(tir::load(state, {now(s), s.n[i], u}), {next(s), s.n[i], u}),
                        when(tir::lt(u, units), tir::store(y, num(0), {s.place[i], s.n[i], u}))});
     });
   }
@@ -207,7 +214,7 @@ struct Program {
   Stmt rnn(const Site& s) const {
     return summed(
         s, 0, 1, [&](size_t i, int64_t g, const PrimExpr& lane) { return from_input(s, i, g, lane); },
-        [&](size_t i, const PrimExpr& k) { return from_state(s, i, k); },
+        [&](const PrimExpr& n, const PrimExpr& k) { return from_state(s, n, k); },
         [&](const Buffer& sums) {
           return each_inside(s, [&](size_t i, const PrimExpr& lane) {
             return put(s, i, lane, activated(a, 1, limited(sum(sums, i, 0, 0, 1, lane))));
@@ -220,7 +227,7 @@ struct Program {
     };
     return summed(
         s, 0, 4, [&](size_t i, int64_t g, const PrimExpr& lane) { return from_input(s, i, g, lane); },
-        [&](size_t i, const PrimExpr& k) { return from_state(s, i, k); },
+        [&](const PrimExpr& n, const PrimExpr& k) { return from_state(s, n, k); },
         [&](const Buffer& sums) {
           return each_inside(s, [&](size_t i, const PrimExpr& lane) {
             auto total = [&](int64_t g) { return sum(sums, i, g, 0, 4, lane); };
@@ -252,7 +259,7 @@ struct Program {
         [&](size_t i, int64_t g, const PrimExpr& lane) {
           return g == 2 ? bias_of(s, g, lane) : from_input(s, i, g, lane) + bias_of(s, g, lane);
         },
-        [&](size_t i, const PrimExpr& k) { return from_state(s, i, k); },
+        [&](const PrimExpr& n, const PrimExpr& k) { return from_state(s, n, k); },
         [&](const Buffer& sums) {
           return each_inside(s, [&](size_t i, const PrimExpr& lane) {
             auto gate = [&](int64_t g) { return activated(a, 0, limited(sum(sums, i, g, 0, 3, lane))); };
@@ -270,7 +277,7 @@ struct Program {
         [&](size_t i, int64_t g, const PrimExpr& lane) {
           return from_input(s, i, g, lane) + bias_of(s, g, lane);
         },
-        [&](size_t i, const PrimExpr& k) { return from_state(s, i, k); },
+        [&](const PrimExpr& n, const PrimExpr& k) { return from_state(s, n, k); },
         [&](const Buffer& sums) {
           return each_inside(
               s,
@@ -279,7 +286,10 @@ struct Program {
                 const Shape at{s.n[i], unit(s, lane)};
                 return tir::seq(
                     {tir::store(update, gate(0), at),
-                     tir::store(taken, gate(1) * tir::load(state, {now(s), s.n[i], unit(s, lane)}), at)});
+                     tir::store(
+                         taken,
+                         tir::cast(taken->dtype, gate(1) * tir::load(state, {now(s), s.n[i], unit(s, lane)})),
+                         at)});
               },
               false);
         });
@@ -290,7 +300,7 @@ struct Program {
         [&](size_t i, int64_t g, const PrimExpr& lane) {
           return from_input(s, i, g, lane) + bias_of(s, g, lane);
         },
-        [&](size_t i, const PrimExpr& k) { return tir::load(taken, {s.n[i], k}); },
+        [&](const PrimExpr& n, const PrimExpr& k) { return tir::load(taken, {n, k}); },
         [&](const Buffer& sums) {
           return each_inside(s, [&](size_t i, const PrimExpr& lane) {
             const PrimExpr fresh = activated(a, 1, limited(sum(sums, i, 2, 2, 3, lane)));
@@ -325,7 +335,7 @@ struct Program {
       auto first = [&](const Buffer& from) {
         return tir::if_then_else(tir::lt(u, units), tir::cast(t, tir::load(from, {n, u})), num(0));
       };
-      const Stmt s = tir::store(state, first(h0), {PrimExpr(0), n, u});
+      const Stmt s = put_state(first(h0), {PrimExpr(0), n, u});
       return kind == Recurrence::lstm ? tir::seq({s, tir::store(cell, first(c0), {n, u})}) : s;
     });
   }
@@ -352,8 +362,11 @@ struct Program {
     const auto known = tir::as_int(batch), width = tir::as_int(units);
     const bool large = width && *width * *width * gates() >= kSharedWeights;
     // Of a known batch groups of about equal size.
-    int64_t group = rows;
-    if (known && *known > 0) group = (*known + (*known + rows - 1) / rows - 1) / ((*known + rows - 1) / rows);
+    int64_t group = form.sequences;
+    if (known && *known > 0) {
+      const int64_t groups = (*known + group - 1) / group;
+      group = (*known + groups - 1) / groups;
+    }
     // Weights that fill a cache are read once a step for all sequences, the blocks shared between threads.
     if (known && *known > 0 && large && *known <= kTogether) {
       std::vector<std::vector<PrimExpr>> groups;
@@ -398,23 +411,29 @@ std::string unknown_activation(const RecurrentAttrs& a) {
   return {};
 }
 
-Tensors define_steps(const graph::Call& call, const Tensors& in, Recurrence kind, int64_t rows) {
+Tensors define_steps(const graph::Call& call, const Tensors& in, Recurrence kind, const StepForm& form) {
   const auto& a = attrs_of<RecurrentAttrs>(call);
   const DataType t = wide_type(in[0].dtype()), narrow = in[1].dtype();
   const PrimExpr steps = in[0].shape()[0], batch = in[0].shape()[1];
-  const PrimExpr blocks = in[1].shape()[0], units = in[1].shape()[2];
+  const PrimExpr blocks = in[1].shape()[0], units = simplify(in[1].shape()[2] * a.group);
   const auto width = tir::as_int(in[1].shape()[3]);
   CHECK(width, "recurrent weights in blocks of no known size");
-  const int64_t block = *width;
+  const int64_t block = *width / a.group;
   const bool lstm = kind == Recurrence::lstm, gru = kind == Recurrence::gru;
   const Shape result{batch, units}, padded{batch, simplify(blocks * block)};
-  std::vector<Shape> shapes{Shape{steps, batch, units}, result};
-  if (lstm) shapes.push_back(result);
-  shapes.push_back(Shape{PrimExpr(2), batch, padded[1]});
-  if (lstm) shapes.push_back(padded);
-  if (in_two_passes(kind, a)) shapes.push_back(padded), shapes.push_back(padded);
+  const bool grouped = a.group > 1, two_passes = in_two_passes(kind, a);
+  std::vector<Shape> shapes;
+  std::vector<DataType> types;
+  auto place = [&](const Shape& shape, DataType type) { shapes.push_back(shape), types.push_back(type); };
+  place({steps, batch, units}, t), place(result, t);
+  if (lstm) place(result, t);
+  const Shape states{PrimExpr(2), batch, padded[1]};
+  place(states, t);
+  if (grouped) place(states, narrow);
+  if (lstm) place(padded, t);
+  if (two_passes) place(padded, grouped ? narrow : t), place(padded, t);
   auto body = [&](const Array<Buffer>& ins, const Array<Buffer>& outs) {
-    Program p{.kind = kind, .a = a, .t = t, .block = block, .rows = rows};
+    Program p{.kind = kind, .a = a, .t = t, .narrow = narrow, .form = form, .block = block};
     p.steps = steps, p.batch = batch, p.units = units, p.blocks = blocks;
     size_t i = 0, o = 0;
     p.share = ins[i++], p.r = ins[i++];
@@ -424,13 +443,13 @@ Tensors define_steps(const graph::Call& call, const Tensors& in, Recurrence kind
     p.y = outs[o++], p.last = outs[o++];
     if (lstm) p.last_cell = outs[o++];
     p.state = outs[o++];
+    if (grouped) p.rounded = outs[o++];
     if (lstm) p.cell = outs[o++];
-    if (in_two_passes(kind, a)) p.taken = outs[o++], p.update = outs[o++];
+    if (two_passes) p.taken = outs[o++], p.update = outs[o++];
     return p.program();
   };
-  const Tensors made =
-      te::external(Array<Shape>(shapes.begin(), shapes.end()), std::vector<DataType>(shapes.size(), t),
-                   Array<te::Tensor>(in.begin(), in.end()), body, short_name(call));
+  const Tensors made = te::external(Array<Shape>(shapes.begin(), shapes.end()), types,
+                                    Array<te::Tensor>(in.begin(), in.end()), body, short_name(call));
   Tensors out;
   for (size_t i = 0; i < (lstm ? 3u : 2u); ++i) out.push_back(cast_to(made[i], narrow));
   return out;

@@ -11,6 +11,7 @@
 #include "op/family.h"
 #include "op/pool.h"
 #include "op/strategy.h"
+#include "target/matrix_registers.h"
 
 namespace tenon::op {
 namespace {
@@ -210,21 +211,34 @@ Strategy pool_strategy(size_t n, Pooling kind) {
 /// Vector registers that hold no sums: weights, states, addresses.
 constexpr int64_t kOtherRegisters = 4;
 
-/// Sequences whose sums by one block of weights fit the target's registers.
-int64_t sequences_of(const Call& call, Recurrence kind, const Target& target) {
+/// Sequences whose sums by one block of weights are computed at once in matrix registers: more of them are
+/// fewer reads of the weights, and longer code for their gates.
+constexpr int64_t kMatrixSequences = 8;
+
+/// How the target runs the steps: by as many sequences as have sums in its registers.
+StepForm step_form(const Call& call, Recurrence kind, const Target& target) {
+  const auto& attrs = attrs_of<RecurrentAttrs>(call);
   const auto r = shape_of(tensor_arg(call, 1));
-  const auto block = r ? tir::as_int((*r)[3]) : std::nullopt;
-  const int64_t gates = in_two_passes(kind, attrs_of<RecurrentAttrs>(call)) ? 2 : gates_of(kind);
-  if (!block || !target) return kSequences;
-  const int64_t lanes = std::max<int64_t>(1, target->lanes(wide_type(tensor_arg(call, 1).dtype)));
-  const int64_t vectors = std::max<int64_t>(1, gates * *block / lanes);
-  return std::clamp<int64_t>((target->vector_registers - kOtherRegisters) / vectors, 1, kSequences);
+  const auto width = r ? tir::as_int((*r)[3]) : std::nullopt;
+  StepForm form;
+  if (!width || !target) return form;
+  const DataType type = tensor_arg(call, 1).dtype;
+  const int64_t gates = in_two_passes(kind, attrs) ? 2 : gates_of(kind), block = *width / attrs.group;
+  form.lanes = std::max<int64_t>(1, target->lanes(wide_type(type)));
+  const int64_t vectors = std::max<int64_t>(1, gates * block / form.lanes);
+  form.sequences =
+      std::clamp<int64_t>((target->vector_registers - kOtherRegisters) / vectors, 1, form.sequences);
+  const auto groups = tir::as_int((*r)[2]);
+  form.matrix_registers = attrs.group > 1 && multiplies_matrices(target, type, type) && groups &&
+                          *groups * kMatrixGroupBytes % kMatrixRowBytes == 0 && block % kMatrixLanes == 0;
+  if (form.matrix_registers) form.sequences = kMatrixSequences;
+  return form;
 }
 Strategy steps_strategy(Recurrence kind, const char* name) {
   return Strategy([kind, name](const Call& call, const Target& target) {
     OpImpl steps = own(call, name);
     steps.define = [kind, target](const Call& c, const Tensors& in) {
-      return define_steps(c, in, kind, sequences_of(c, kind, target));
+      return define_steps(c, in, kind, step_form(c, kind, target));
     };
     return std::vector<OpImpl>{std::move(steps)};
   });

@@ -2,11 +2,13 @@
 // lower_opaque_block
 //   before: with T.block(): B = T.alloc_buffer((4,)); body
 //   after:  B = T.allocate((4,)): body
-// Loops of one iteration become their body. A block's "double_buffer_scope": i marks the allocation of what
-// it writes as its i-th region. Needs: opaque blocks without matches. Keeps: loops and accesses.
+// Loops of one iteration become their body, but for those over a matrix register. A block's
+// "double_buffer_scope": i marks the allocation of what it writes as its i-th region. Needs: opaque blocks
+// without matches. Keeps: loops and accesses.
 #include <unordered_set>
 
 #include "pass/tensor/lowering.h"
+#include "target/matrix_registers.h"
 
 namespace tenon {
 
@@ -49,7 +51,8 @@ class Lower : public tensor_detail::Rewriter {
       return body;
     }
     if (const auto* n = s.as<For>()) {
-      if (is_one(n->extent) && n->kind != ForKind::thread_binding)
+      // One row of a matrix register is a register like others.
+      if (is_one(n->extent) && n->kind != ForKind::thread_binding && !n->annotations.contains(kMatrixLoops))
         return stmt(substitute(n->body, {{n->loop_var.get(), n->min}}));
     }
     return below(s);

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // Sums in matrix registers: which contractions get them, that the loops around them compute what the program
 // says, and the instructions that code generation makes of loops over one register.
+#include <regex>
+
 #include "base/matrix_permission.h"
 #include "contractions.h"
 
@@ -171,23 +173,25 @@ TEST(MatrixRegisters, StayOutWhereLanesWouldBeMasked) {
 }
 
 /// Loops over a register as a user may write them.
-std::string by_hand(const std::string& step, const std::string& type = "int8",
-                    const std::string& behind = "") {
-  return "@T.prim_func\n"
-         "def f(A: T.Buffer((16, 32), \"" +
-         type + "\"), B: T.Buffer((8, 64), \"" + type +
-         "\"), D: T.Buffer((16, 16), \"int32\")):\n"
-         "    C = T.allocate((256,), \"int32\", scope=\"matrix\")\n"
-         "    for r in T.serial(16, annotations={\"matrix_register\": True}):\n"
-         "        for l in range(16):\n"
-         "            C[r * 16 + l] = 0\n"
-         "    for r in T.serial(16, annotations={\"matrix_register\": True}):\n"
-         "        for l, k in T.grid(16, 32):\n"
-         "            C[r * 16 + l] = " +
-         step + "\n" + behind +
-         "    for r in T.serial(16, annotations={\"matrix_register\": True}):\n"
-         "        for l in range(16):\n"
-         "            D[r, l] = C[r * 16 + l]\n";
+std::string by_hand(const std::string& step, const std::string& type = "int8", const std::string& behind = "",
+                    int64_t rows = 16) {
+  const std::string text =
+      "@T.prim_func\n"
+      "def f(A: T.Buffer((16, 32), \"" +
+      type + "\"), B: T.Buffer((8, 64), \"" + type +
+      "\"), D: T.Buffer((16, 16), \"int32\")):\n"
+      "    C = T.allocate((256,), \"int32\", scope=\"matrix\")\n"
+      "    for r in T.serial(16, annotations={\"matrix_register\": True}):\n"
+      "        for l in range(16):\n"
+      "            C[r * 16 + l] = 0\n"
+      "    for r in T.serial(16, annotations={\"matrix_register\": True}):\n"
+      "        for l, k in T.grid(16, 32):\n"
+      "            C[r * 16 + l] = " +
+      step + "\n" + behind +
+      "    for r in T.serial(16, annotations={\"matrix_register\": True}):\n"
+      "        for l in range(16):\n"
+      "            D[r, l] = C[r * 16 + l]\n";
+  return std::regex_replace(text, std::regex("T.serial\\(16"), "T.serial(" + std::to_string(rows));
 }
 
 TEST(MatrixRegisters, LoopsThatSayAnythingElseStayLoops) {
@@ -202,6 +206,7 @@ TEST(MatrixRegisters, LoopsThatSayAnythingElseStayLoops) {
   };
   EXPECT_EQ(products(by_hand(c + " + " + x + " * " + y)), 1);
   EXPECT_EQ(products(by_hand(x + " * " + y + " + " + c)), 1);
+  EXPECT_EQ(products(by_hand(c + " + " + x + " * " + y, "int8", "", 1)), 1) << "a register of one row";
   EXPECT_EQ(products(by_hand(c + " - " + x + " * " + y)), 0);
   EXPECT_EQ(products(by_hand(c + " + " + x + " * " + y + " * 3")), 0);
   EXPECT_EQ(products(by_hand("T.max(" + c + ", " + x + " * " + y + ")")), 0);

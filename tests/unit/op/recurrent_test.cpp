@@ -9,8 +9,7 @@ namespace {
 
 double logistic(double v) { return 1 / (1 + std::exp(-v)); }
 ObjectRef copied(const RecurrentAttrs& a) {
-  return make_attrs<RecurrentAttrs>(a.reverse, a.linear_before_reset, a.input_forget, a.clip, a.gate, a.input,
-                                    a.output, a.alphas, a.betas);
+  return make_attrs<RecurrentAttrs>([&](RecurrentAttrs& to) { to = a; });
 }
 struct Layer {
   int64_t gates, steps = 4, batch = 3, inputs = 5, units = 2;
@@ -105,6 +104,18 @@ struct Layer {
     if (gates == 4) a.push_back(c0), a.push_back(peepholes);
     return a;
   }
+  /// The packed operator's arguments with the state's weights rounded to bfloat16 and units in pairs.
+  std::vector<NDArray> paired_arguments(int64_t block) const {
+    std::vector<NDArray> in = packed_arguments(block);
+    const NDArray plain = in[1];
+    const std::vector<int64_t> d = plain.shape();
+    in[1] = NDArray::zeros({d[0], d[1], units / 2, block * 2}, DataType::bfloat16());
+    for_each_index({d[0] * d[1], units, block}, [&](const Index& i) {
+      in[1].set_element(((i[0] * (units / 2) + i[1] / 2) * block + i[2]) * 2 + i[1] % 2,
+                        plain.element((i[0] * units + i[1]) * block + i[2]));
+    });
+    return in;
+  }
   void compare(const std::vector<NDArray>& got, const RecurrentAttrs& a, double tolerance) const {
     std::vector<Vector> last_h, last_c;
     std::map<Index, double> y;
@@ -162,6 +173,56 @@ TEST(Recurrent, StepsOverWeightsInBlocks) {
   std::vector<NDArray> gru = Layer(3).packed_arguments(4);
   gru[1] = random({1, 2, 2, 4});
   expect_refused("nn.packed_gru", gru, {}, {"no blocks of 3 gates"});
+}
+/// Steps over weights of bfloat16 in pairs, by vectors or in matrix registers.
+std::vector<NDArray> run_paired(const std::string& name, Recurrence kind, const std::vector<NDArray>& in,
+                                const RecurrentAttrs& a, const StepForm& form) {
+  const Expr e = typed_call(name, in, copied(a));
+  std::vector<te::Tensor> inputs;
+  for (const NDArray& x : in) {
+    Shape shape;
+    for (const int64_t d : x.shape()) shape.push_back(PrimExpr(d));
+    inputs.push_back(te::placeholder(shape, x.dtype(), "in"));
+  }
+  Array<te::Tensor> all(inputs.begin(), inputs.end());
+  std::vector<NDArray> args = in, out;
+  for (const te::Tensor& t : define_steps(*e.as<Call>(), inputs, kind, form)) {
+    Dims shape;
+    for (const PrimExpr& d : t.shape()) shape.push_back(*tir::as_int(d));
+    all.push_back(t), args.push_back(NDArray::zeros(shape, t.dtype())), out.push_back(args.back());
+  }
+  interpret_prim_func(te::create_prim_func(all), args);
+  return out;
+}
+TEST(Recurrent, StepsOverPairsOfWeights) {
+  struct Layers {
+    const char* name;
+    Recurrence kind;
+    int64_t gates;
+  };
+  for (const auto& [name, kind, gates] :
+       {Layers{"nn.packed_rnn", Recurrence::rnn, 1}, Layers{"nn.packed_gru", Recurrence::gru, 3},
+        Layers{"nn.packed_lstm", Recurrence::lstm, 4}})
+    for (const int64_t block : {16, 48})
+      for (const int64_t units : {6, 64})
+        for (const bool other : {false, true})
+          for (const bool registers : {false, true}) {
+            if (registers && units % 32 != 0) continue;
+            RecurrentAttrs a;
+            a.group = 2, a.reverse = other, a.linear_before_reset = other, a.input_forget = other;
+            Layer l(gates, f32, units);
+            for (int64_t i = 0; i < l.r.size(); ++i) l.r.set_element(i, l.r.element(i) / 4);
+            const StepForm form{.sequences = 2, .lanes = 16, .matrix_registers = registers};
+            SCOPED_TRACE(fmt::format("{} of {} units in blocks of {}, {}", name, units, block, registers));
+            l.compare(run_paired(name, kind, l.paired_arguments(block), a, form), a, 2e-2);
+          }
+  std::vector<NDArray> in = Layer(1, f32, 6).paired_arguments(16);
+  RecurrentAttrs a;
+  a.group = 4;
+  expect_refused("nn.packed_rnn", in, copied(a), {"groups of 4", "pairs of bfloat16"});
+  a.group = 2;
+  in[1] = random({1, 1, 3, 31}, DataType::bfloat16());
+  expect_refused("nn.packed_rnn", in, copied(a), {"no blocks of 1 gates"});
 }
 TEST(Recurrent, Activations) {
   struct Case {

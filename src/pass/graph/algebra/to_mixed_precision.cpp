@@ -56,6 +56,7 @@ class ToMixedPrecision : public BodyRewriter {
     }
     if (const auto* part = value.as<TupleGetItem>()) return part_of(*part, value, var);
     const Op* op = op_of(value);
+    if (op && op::definition(*op).grouped_weight) return with_low_weight(value, var);
     if (op && op->pure && value->type && value->type.is<TupleType>()) {
       if (Expr parts = low_parts(*op, *value.as<Call>())) low_parts_[var.get()] = emit(parts, var->name);
       return value;
@@ -242,6 +243,23 @@ class ToMixedPrecision : public BodyRewriter {
       args.set(i, form);
     }
     return op::op_call(op.name, args, call.attrs, call.origin);
+  }
+  /// Steps that multiply by constant weights, where an instruction takes both operands in 16 bits: the
+  /// weights change, and with them the results.
+  Expr with_low_weight(const Expr& value, const VarRef& var) {
+    const Call& call = *value.as<Call>();
+    const size_t at = op::definition(*op_of(value)).grouped_weight->argument;
+    const auto* weight = as_tensor(call.args[at]);
+    const auto shape = static_shape(call.args[at]->type);
+    if (!call.args[at].is<Constant>() || !shape || weight->dtype != f32 || low_ != DataType::bfloat16())
+      return value;
+    const bool rows = (*shape)[shape->size() - 2] % (kMatrixRowBytes / low_.bytes()) == 0;
+    if (target_ && !bf16_dots_pay(target_) && !(rows && multiplies_matrices(target_, low_, low_)))
+      return value;
+    Array<Expr> args = call.args;
+    args.set(at, cast(args[at], low_));
+    low_parts_[var.get()] = emit(op::op_call(op_of(value)->name, args, call.attrs, call.origin), var->name);
+    return value;
   }
   /// A part follows the tuple that it comes from.
   Expr part_of(const TupleGetItem& part, const Expr& value, const VarRef& var) {

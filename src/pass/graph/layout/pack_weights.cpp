@@ -7,7 +7,8 @@
 //            lv1 = R.nn.packed_matmul(x, lv, units=n)
 //
 // Narrow types lie in groups where the target has an instruction that multiplies groups (dot_intrin.h): bf16
-// in pairs, bytes in fours, "NK32n4k" with the last two axes as one.
+// in pairs, bytes in fours, "NK32n4k" with the last two axes as one. So do the weights of an operator that
+// multiplies step by step (OpDef::grouped_weight).
 //
 // The width of a panel comes from the target record and the number of rows of x: the tile of rows × vectors
 // with the largest useful share that the vector registers hold. Needs: types, a target. Keeps: values; sums
@@ -34,8 +35,10 @@ class PackWeights : public BodyRewriter {
  protected:
   Expr visit(const Expr& value, const VarRef& var) override {
     const Op* op = op_of(value);
-    if (!op || !op::definition(*op).contraction) return value;
+    if (!op) return value;
     const Call& call = *value.as<Call>();
+    if (const auto& weight = op::definition(*op).grouped_weight) return grouped(value, *weight, var);
+    if (!op::definition(*op).contraction) return value;
     const auto product = op::definition(*op).contraction(call);
     if (!product || product->spatial > 0 || product->batch > 0) return value;
     const bool dense = product->weight_out == 0;
@@ -67,6 +70,31 @@ class PackWeights : public BodyRewriter {
 
  private:
   static bool byte(DataType t) { return t.is_integer() && t.bits == 8; }
+
+  /// With constant weights whose sums lie in groups, where the target multiplies such groups.
+  Expr grouped(const Expr& value, const op::GroupedWeight& weight, const VarRef& var) {
+    const Call& call = *value.as<Call>();
+    const Expr& w = call.args[weight.argument];
+    auto shape = static_shape(w->type);
+    if (!w.is<Constant>() || !shape) return value;
+    const DataType type = as_tensor(w)->dtype;
+    const auto form = dot_form(target_, type, type, type.is_float() ? f32 : i32);
+    const size_t lanes = shape->size() - 1, sum = lanes - 1;
+    if (!form || (*shape)[sum] % form->group != 0) return value;
+    const ObjectRef attrs = weight.with_group(call.attrs, form->group);
+    if (!attrs) return value;
+    std::string axes;
+    for (size_t i = 0; i <= lanes; ++i) axes += char('A' + i);
+    const std::string groups = fmt::format("{}{}{}", axes, form->group, char('a' + sum));
+    const Expr apart = emit(op::op_call("layout_transform", {w},
+                                        op::make_attrs<op::LayoutTransformAttrs>(axes, groups), call.origin),
+                            var->name + "_pairs");
+    (*shape)[sum] /= form->group, (*shape)[lanes] *= form->group;
+    Array<Expr> args = call.args;
+    args.set(weight.argument, emit(op::op_call("reshape", {apart, op::shape(*shape)}, {}, call.origin),
+                                   var->name + "_groups"));
+    return op::op_call(call.op.as<Op>()->name, args, attrs, call.origin);
+  }
 
   /// The product with `w` in panels.
   Expr packed(const Expr& x, const Expr& w, bool dense, int64_t rows, int64_t columns, int64_t inputs,
