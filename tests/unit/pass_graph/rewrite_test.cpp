@@ -140,6 +140,41 @@ TEST(DropPaddingTaps, TheRunAsksForTheSizeOfAMap) {
             Names({"nn.conv2d"}));
 }
 
+TEST(SplitDilatedConv, PartsAreSummedUp) {
+  struct Case {
+    std::vector<int64_t> data, kernel, strides, padding, dilation;
+    int64_t groups;
+    size_t parts;  ///< convolutions that are left; 1: it stays
+  };
+  for (const Case& c : {Case{{1, 32, 9, 9}, {32, 32, 3, 3}, {1, 1}, {6, 6, 6, 6}, {6, 6}, 1, 9},
+                        Case{{2, 32, 9, 7}, {24, 32, 3, 3}, {1, 1}, {6, 5, 5, 6}, {6, 5}, 1, 9},
+                        Case{{1, 32, 17, 15}, {32, 32, 3, 3}, {2, 3}, {12, 12, 12, 12}, {12, 12}, 1, 9},
+                        Case{{1, 64, 9, 9}, {64, 32, 3, 3}, {1, 1}, {7, 7, 7, 7}, {7, 7}, 2, 9},
+                        Case{{1, 32, 20}, {32, 32, 5}, {1}, {28, 28}, {14}, 1, 3},
+                        Case{{1, 32, 5, 9}, {32, 32, 3, 1}, {1, 1}, {4, 0, 4, 0}, {4, 1}, 1, 3},
+                        Case{{1, 32, 9, 9}, {32, 32, 3, 3}, {1, 1}, {1, 1, 1, 1}, {1, 1}, 1, 1},
+                        Case{{1, 4, 9, 9}, {4, 4, 3, 3}, {1, 1}, {6, 6, 6, 6}, {6, 6}, 1, 1}}) {
+    SCOPED_TRACE(fmt::format("{} dilated by {}", fmt::join(c.data, " "), fmt::join(c.dilation, " ")));
+    Model m;
+    Array<PrimExpr> shape;
+    for (const int64_t d : c.data) shape.push_back(PrimExpr(d));
+    const auto x = m.param("x", shape);
+    const char* name = c.data.size() == 3 ? "nn.conv1d" : "nn.conv2d";
+    const IRModule in =
+        m.done(m.op(name, {x, m.weight(c.kernel)}, op::make_attrs<op::ConvAttrs>([&](auto& a) {
+                      a.strides = c.strides, a.padding = c.padding, a.dilation = c.dilation;
+                      a.groups = c.groups;
+                    })));
+    PassContext context = make_context();
+    context.target = parse_target("llvm -mcpu=x86-64-v3");
+    const IRModule out = run_pass("split_dilated_conv", in, context);
+    expect_valid(out);
+    const std::vector<NDArray> inputs{random_array(c.data)};
+    expect_close(run(in, inputs), run(out, inputs), 1e-5);
+    EXPECT_EQ(std::ranges::count(ops_of(out), name), c.parts);
+  }
+}
+
 TEST(SimplifyInference, DropoutGoesAndBatchNormBecomesScaleAndShift) {
   Model m;
   auto x = m.param("x", {2, 3, 4, 4});

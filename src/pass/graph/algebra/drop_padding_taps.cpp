@@ -14,12 +14,9 @@
 //
 // For constant weights without infinities or NaN, which padding would make NaN of. Needs: types. Keeps:
 // values.
-#include <algorithm>
-#include <cmath>
-
 #include "op/body_rewriter.h"
 #include "op/build.h"
-#include "op/layout.h"
+#include "pass/graph/algebra/conv_taps.h"
 
 namespace tenon {
 namespace graph {
@@ -71,12 +68,6 @@ std::optional<TapsOfSmallMaps> taps_of_small_maps(int64_t taps, int64_t stride, 
   return out;
 }
 
-bool is_finite(const NDArray& a) {
-  for (int64_t i = 0; i < a.size(); ++i)
-    if (!std::isfinite(a.element(i))) return false;
-  return true;
-}
-
 class DropPaddingTaps : public BodyRewriter {
  protected:
   Expr visit(const Expr& value, const VarRef& var) override {
@@ -91,7 +82,7 @@ class DropPaddingTaps : public BodyRewriter {
     if (!weight || !weight->data.dtype().is_float() || !data || !result) return value;
     const auto& kernel = weight->data.shape();
     const size_t n = kernel.size() - 2;
-    if (data->size() != n + 2 || !plain(attrs, n)) return value;
+    if (data->size() != n + 2 || !has_plain_layouts(attrs, n)) return value;
     const auto strides = op::per_axis(attrs.strides, n, 1), dilation = op::per_axis(attrs.dilation, n, 1),
                padding = op::paddings(attrs.padding, n);
     std::vector<Taps> taps, of_small;
@@ -120,11 +111,6 @@ class DropPaddingTaps : public BodyRewriter {
   }
 
  private:
-  static bool plain(const op::ConvAttrs& a, size_t n) {
-    return op::data_block(a.data_layout, n) == 0 &&
-           a.kernel_layout.find_first_of("0123456789") == std::string::npos;
-  }
-
   /// Is a size at most that many? A scalar that the run computes.
   Expr at_most(const PrimExpr& size, int64_t most) {
     const Expr sizes = emit_op("shape_to_tensor", {shape_expr(Array<PrimExpr>{size})});

@@ -17,6 +17,7 @@
 #include "ir/structural.h"
 #include "ir/symbols.h"
 #include "op/body_rewriter.h"
+#include "op/infer.h"
 #include "op/unify.h"
 
 namespace tenon {

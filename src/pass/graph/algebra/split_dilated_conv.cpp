@@ -1,0 +1,198 @@
+// SPDX-License-Identifier: Apache-2.0
+// split_dilated_conv: a convolution whose kernel elements mostly meet padding is a sum of products, of each
+// element with the part of the data that it meets.
+//
+//   before   lv = R.nn.conv2d(x, w, padding=[12, 12, 12, 12], dilation=[12, 12])   # x (1, 960, 16, 16)
+//   after    p = R.nn.conv2d(x, w[:, :, 1:2, 1:2])
+//            q = R.nn.conv2d(x[:, :, 0:4, :], w[:, :, 0:1, 1:2])                   # results of rows 12 to 16
+//            lv = p + R.nn.pad(q, 12 rows in front) + …                            # of 3 × 3 elements
+//
+// Large steps between kernel elements on a small map (the pyramids of segmentation networks) leave a quarter
+// of the products or less. For constant weights without infinities or NaN, which padding would make NaN of,
+// and maps of known size, where the model of the machine sees a gain.
+// Needs: types, a target. Keeps: values up to the order of sums.
+#include "analysis/cost/products.h"
+#include "op/body_rewriter.h"
+#include "op/build.h"
+#include "pass/graph/algebra/conv_taps.h"
+
+namespace tenon {
+namespace graph {
+namespace {
+
+/// Parts of a convolution at most: code and weights of each stand by themselves.
+constexpr int64_t kMostParts = 9;
+/// Parts have to save this share of the time: of few rows each, they run at less of the machine's speed.
+constexpr double kSaved = 0.1;
+
+/// The results [first, last) along an axis that a kernel element has data for, and where that begins.
+struct Reach {
+  int64_t first = 0, last = 0, data = 0;
+  int64_t results() const { return last - first; }
+};
+Reach reach_of(int64_t size, int64_t results, int64_t stride, int64_t place) {
+  Reach r;
+  r.first = std::clamp<int64_t>(place >= 0 ? 0 : (-place + stride - 1) / stride, 0, results);
+  r.last = std::clamp<int64_t>(size > place ? (size - place - 1) / stride + 1 : 0, r.first, results);
+  r.data = place + r.first * stride;
+  return r;
+}
+
+/// A kernel element: its place and its reach along each axis.
+struct Part {
+  std::vector<int64_t> element;
+  std::vector<Reach> reach;
+  int64_t results() const {
+    int64_t n = 1;
+    for (const Reach& r : reach) n *= r.results();
+    return n;
+  }
+};
+
+/// Every element of the kernel that meets data; `reach`: of the elements along each axis.
+std::vector<Part> parts_of(const std::vector<std::vector<Reach>>& reach) {
+  std::vector<Part> out{Part()};
+  for (const std::vector<Reach>& axis : reach) {
+    std::vector<Part> longer;
+    for (const Part& p : out)
+      for (size_t k = 0; k < axis.size(); ++k) {
+        longer.push_back(p);
+        longer.back().element.push_back(int64_t(k)), longer.back().reach.push_back(axis[k]);
+      }
+    out = std::move(longer);
+  }
+  std::erase_if(out, [](const Part& p) { return p.results() == 0; });
+  return out;
+}
+
+/// What a convolution multiplies: channels of data and result, one of its results after the other.
+struct Sizes {
+  DataType data, sum;
+  int64_t inputs, outputs, elements, results;
+};
+double whole_cycles(const Sizes& s, const Target& target) {
+  const double products = double(s.elements) * double(s.results) * double(s.inputs) * double(s.outputs);
+  return products / cost::multiply_adds(s.data, target);
+}
+/// Each part reads a copy of its data; its results are stored, and padded, and added to the others.
+double cycles(const std::vector<Part>& parts, const Sizes& s, const Target& target) {
+  double products = 0, bytes = 0;
+  for (const Part& p : parts) {
+    const double n = double(p.results());
+    products += n * double(s.inputs) * double(s.outputs);
+    bytes += 2 * n * double(s.inputs) * s.data.bytes();
+    bytes += 2 * (n + double(s.results)) * double(s.outputs) * s.sum.bytes();
+  }
+  return products / cost::multiply_adds(s.data, target) + bytes / cost::moved_bytes(target);
+}
+
+class SplitDilatedConv : public BodyRewriter {
+ public:
+  explicit SplitDilatedConv(Target target) : target_(std::move(target)) {}
+
+ protected:
+  Expr visit(const Expr& value, const VarRef& var) override {
+    const Op* op = op_of(value);
+    const op::ContractionRule& rule = op ? op::definition(*op).contraction : op::ContractionRule();
+    const auto sum = rule ? rule(*value.as<Call>()) : std::nullopt;
+    if (!sum || sum->spatial == 0 || sum->transposed) return value;
+    const Call& call = *value.as<Call>();
+    const auto& attrs = op::attrs_of<op::ConvAttrs>(call);
+    const auto* weight = call.args[1].as<Constant>();
+    const auto data = static_shape(call.args[0]->type), result = static_shape(var->declared);
+    const size_t n = size_t(sum->spatial);
+    if (!weight || !data || !result || data->size() != n + 2 || !has_plain_layouts(attrs, n)) return value;
+    const auto& kernel = weight->data.shape();
+    const auto strides = op::per_axis(attrs.strides, n, 1), dilation = op::per_axis(attrs.dilation, n, 1),
+               padding = op::paddings(attrs.padding, n);
+    std::vector<std::vector<Reach>> reach(n);
+    int64_t elements = 1, results = 1;
+    for (size_t i = 0; i < n; ++i) {
+      elements *= kernel[i + 2], results *= (*result)[i + 2];
+      for (int64_t k = 0; k < kernel[i + 2]; ++k)
+        reach[i].push_back(
+            reach_of((*data)[i + 2], (*result)[i + 2], strides[i], k * dilation[i] - padding[i]));
+    }
+    if (elements == 1 || elements > kMostParts || results == 0) return value;
+    const std::vector<Part> parts = parts_of(reach);
+    const Sizes sizes{weight->data.dtype(),
+                      as_tensor(var->declared)->dtype,
+                      kernel[1],
+                      kernel[0] / sum->groups,
+                      elements,
+                      results};
+    if (parts.empty() || cycles(parts, sizes, target_) > (1 - kSaved) * whole_cycles(sizes, target_) ||
+        !is_finite(weight->data))
+      return value;
+    Expr total;
+    for (const Part& p : parts) {
+      const Expr part = placed(product(call, *op, p, strides, var), p, *result);
+      total = total ? emit_op("add", {total, part}) : part;
+    }
+    return total;
+  }
+
+ private:
+  /// Elements [begin, end) of the axes behind the channels, every `step`th.
+  Expr cut(const Expr& x, const std::vector<std::array<int64_t, 3>>& ranges, const VarRef& var) {
+    Array<int64_t> axes, steps;
+    Array<PrimExpr> begin, end;
+    for (size_t i = 0; i < ranges.size(); ++i) {
+      axes.push_back(int64_t(i) + 2), steps.push_back(ranges[i][2]);
+      begin.push_back(PrimExpr(ranges[i][0])), end.push_back(PrimExpr(ranges[i][1]));
+    }
+    return emit(
+        op::op_call("strided_slice", {x}, op::make_attrs<op::StridedSliceAttrs>(axes, begin, end, steps)),
+        var->name + "_part");
+  }
+  /// A kernel element times the data that it meets.
+  Expr product(const Call& call, const Op& op, const Part& p, const std::vector<int64_t>& strides,
+               const VarRef& var) {
+    std::vector<std::array<int64_t, 3>> data, element;
+    for (size_t i = 0; i < p.reach.size(); ++i) {
+      const Reach& r = p.reach[i];
+      data.push_back({r.data, r.data + (r.results() - 1) * strides[i] + 1, strides[i]});
+      element.push_back({p.element[i], p.element[i] + 1, 1});
+    }
+    Ref<op::ConvAttrs> next = call.attrs.cast<op::ConvAttrs>();
+    next.edit()->padding = next.edit()->strides = next.edit()->dilation = Array<int64_t>();
+    return emit(op::op_call(op.name, {cut(call.args[0], data, var), cut(call.args[1], element, var)}, next,
+                            call.origin),
+                var->name + "_part");
+  }
+  static bool whole(const Part& p, const std::vector<int64_t>& result) {
+    for (size_t i = 0; i < p.reach.size(); ++i)
+      if (p.reach[i].results() != result[i + 2]) return false;
+    return true;
+  }
+  /// Where these results belong, zeros around them.
+  Expr placed(const Expr& x, const Part& p, const std::vector<int64_t>& result) {
+    if (whole(p, result)) return x;
+    Array<int64_t> width{0, 0, 0, 0};
+    for (size_t i = 0; i < p.reach.size(); ++i)
+      width.push_back(p.reach[i].first), width.push_back(result[i + 2] - p.reach[i].last);
+    return emit_op("pad", {x}, op::make_attrs<op::PadAttrs>([&](op::PadAttrs& a) { a.pad_width = width; }));
+  }
+
+  Target target_;
+};
+
+}  // namespace
+}  // namespace graph
+
+static IRModule split_dilated_conv(IRModule module, PassContext& context) {
+  const Target target = context.target.cast<TargetNode>();
+  if (!target) return module;
+  return graph::rewrite_functions<graph::SplitDilatedConv>(std::move(module), target);
+}
+
+const Pass& split_dilated_conv_pass = register_pass({
+    .name = "split_dilated_conv",
+    .run = split_dilated_conv,
+    .level = 2,
+    .summary = "convolutions that mostly meet padding are sums of products of parts",
+    .needs = {"infer_types"},
+    .changes = Changes::sum_order,
+});
+
+}  // namespace tenon
