@@ -48,8 +48,9 @@ double matrix_time(const Nest& n, const MatrixOperands& o, const MatrixTile& m, 
   const double once = down * across * kPutAway / steps;
   const double cycles = std::max(loads, multiplies) + bytes * kNotHidden / target->l2_bandwidth + once;
   const int64_t lanes = n.extent[size_t(t.vector)];
-  const double use =
-      double(lanes) / double(ceil_div(lanes, t.width()) * t.width()) * row_use(n, t.rows, t.row_count);
+  const double use = double(lanes) / double(ceil_div(lanes, t.width()) * t.width()) *
+                     row_use(n, t.rows, t.row_count) *
+                     (t.rows2 < 0 ? 1.0 : row_use(n, t.rows2, t.row2_count));
   return cycles / (down * height * double(t.width()) * groups * use);
 }
 
@@ -89,7 +90,7 @@ MatrixTile choose_matrix_tile(const Nest& nest, const MatrixOperands& o, const T
         for (int j : nest.spatial) {
           if (down > 1 || j == i || nest.symbolic(j) || !rows_along(nest, o, j)) continue;
           for (int64_t second = 2; second <= kMatrixSums; ++second) {
-            if (nest.extent[size_t(j)] % second != 0) continue;
+            if (second > nest.extent[size_t(j)]) continue;
             m.tile.rows2 = j, m.tile.row2_count = second;
             consider(m);
           }

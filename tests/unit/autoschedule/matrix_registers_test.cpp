@@ -59,6 +59,35 @@ TEST(MatrixRegisters, RowsThatDoNotDivide) {
       << "rows are read as they lie";
 }
 
+/// y[h, w, o] = Σ x[h + r, w + s, c] · k[r, s, c, o] of 64 channels, weights in groups.
+Program image(int64_t size) {
+  Tensor x = te::placeholder({size + 2, size + 2, 64}, u8, "X"),
+         k = te::placeholder({3, 3, 16, 128}, i8, "K");
+  auto axis = [](int64_t n, const char* name) {
+    return te::reduce_axis(tir::range(PrimExpr(0), PrimExpr(n)), name);
+  };
+  tir::IterVar r = axis(3, "r"), s = axis(3, "s"), c = axis(64, "c");
+  Tensor y = te::compute(
+      {size, size, 32},
+      [&](const Vars& v) {
+        const PrimExpr group = tir::floordiv(c->var, PrimExpr(4)),
+                       in_group = tir::floormod(c->var, PrimExpr(4));
+        return te::sum(tir::cast(i32, x({v[0] + r->var, v[1] + s->var, c->var})) *
+                           tir::cast(i32, k({r->var, s->var, group, v[2] * 4 + in_group})),
+                       {r, s, c});
+      },
+      "Y");
+  return {"image", te::create_prim_func({x, k, y}), {}};
+}
+
+TEST(MatrixRegisters, TwoColumnsOfAnOddNumber) {
+  for (const int64_t size : {7, 8}) {
+    expect_scheduled(image(size), amx(), kAnnotated);
+    // Four registers of sums read each row of weights twice.
+    EXPECT_EQ(lines_with(assembly(image(size), amx()), "tdpbusd", "tmm") % 4, 0) << size;
+  }
+}
+
 TEST(MatrixRegisters, TapsOfFewChannelsAreOneRow) {
   const Program p = pictures();
   expect_scheduled(p, amx(), "fuse_iterators");
