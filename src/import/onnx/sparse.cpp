@@ -43,6 +43,7 @@ Expr Importer::dense_of(proto::SparseTensorProto& sparse, const std::string& whe
   const NDArray values = read_tensor(t, file, options, where, again),
                 indices = read_tensor(*sparse.mutable_indices(), file, options, where, again);
   proto::TensorProto dense;
+  dense.set_name(t.name());
   for (const int64_t d : sparse.dims()) dense.add_dims(d);
   const int64_t size = checked_elements(dense, values.dtype(), options, where);
   const std::vector<int64_t> shape(sparse.dims().begin(), sparse.dims().end());

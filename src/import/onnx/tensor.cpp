@@ -98,30 +98,32 @@ DataType stored_type(int type) {
   return DataType::void_();
 }
 
+/// One of a node's attributes may have no name; its node is where the error is.
+static std::string words_of(const proto::TensorProto& t) {
+  return t.name().empty() ? "the tensor" : "tensor " + in_quotes(t.name());
+}
+
 int64_t checked_elements(const proto::TensorProto& t, DataType dtype, const ImportOptions& options,
                          const std::string& where) {
   if (t.dims_size() > 64)
-    fail("T2014",
-         fmt::format("tensor {} has {} dimensions; at most 64 are accepted", in_quotes(t.name()),
-                     t.dims_size()),
+    fail("T2014", fmt::format("{} has {} dimensions; at most 64 are accepted", words_of(t), t.dims_size()),
          where);
   int64_t n = 1;
   bool zero = false;
   for (int64_t d : t.dims()) {
-    if (d < 0)
-      fail("T2014", fmt::format("tensor {} has a negative dimension {}", in_quotes(t.name()), d), where);
+    if (d < 0) fail("T2014", fmt::format("{} has a negative dimension {}", words_of(t), d), where);
     zero |= d == 0;
   }
   if (zero) return 0;
   for (int64_t d : t.dims())
     if (__builtin_mul_overflow(n, d, &n))
-      fail("T2015", fmt::format("tensor {} of {} elements is too large", in_quotes(t.name()), dims_text(t)),
-           where, "", ErrorKind::limit);
+      fail("T2015", fmt::format("{} of {} elements is too large", words_of(t), dims_text(t)), where, "",
+           ErrorKind::limit);
   const int64_t bits = std::max(1, int(dtype.bits));
   if (n > options.max_tensor_bytes / bits * 8)
     fail("T2015",
-         fmt::format("tensor {} of {} elements is larger than the limit of {} bytes", in_quotes(t.name()),
-                     dims_text(t), options.max_tensor_bytes),
+         fmt::format("{} of {} elements is larger than the limit of {} bytes", words_of(t), dims_text(t),
+                     options.max_tensor_bytes),
          where, "", ErrorKind::limit);
   return n;
 }

@@ -342,7 +342,10 @@ std::vector<HostileFile> sparse_tensors() {
   add("without_indices", "T2", "", sparse(two, Msg(), {2, 3}));
   add("of_65_dimensions", "T2014", "65 dimensions",
       sparse(two, ints("", {2}, {0, 1}), std::vector<int64_t>(65, 1)));
-  add("of_overflowing_size", "T2015", "", sparse(two, ints("", {2}, {0, 1}), {INT64_MAX, INT64_MAX}));
+  add("of_overflowing_size", "T2015", "tensor 'w' of 9223372036854775807",
+      sparse(two, ints("", {2}, {0, 1}), {INT64_MAX, INT64_MAX}));
+  add("larger_than_memory", "T2015", "tensor 'w' of 2147483648×1048576 elements is larger",
+      sparse(two, ints("", {2}, {0, 1}), {1ll << 31, 1 << 20}));
   add("outside_of_the_folder", "T2016", "leaves",
       sparse(external("w", {2}, {{"location", "../w.bin"}}), ints("", {2}, {0, 1}), {2, 3}));
   // 20 tensors of 16 MB as dense ones, from a kilobyte.
