@@ -397,14 +397,16 @@ DataType quantized_type(N& n) {
       n.malformed(fmt::format("the zero points of {} are of another type than 'output_dtype'", n.op_type()));
     to = wanted;
   }
-  if (!to.is_integer() && !to.is_float8() && !is_stored_only(to))
+  constexpr int kMostBits = 16;  // int32 is what sums are dequantised from, never what values become
+  if ((!to.is_integer() || to.is_bool() || to.bits > kMostBits) && !to.is_float8() && !is_stored_only(to))
     n.unsupported("quantisation to this type is not supported");
   return to;
 }
 /// Scales are real, and zero points are numbers of what is quantised.
 void expect_scales(N& n) {
-  if (!n.form(1) && !n.dtype(1).is_float())
-    n.malformed(fmt::format("the scales of {} are no real numbers", n.op_type()));
+  if (!n.form(1) && (!n.dtype(1).is_float() || n.dtype(1) == f64))
+    n.malformed(fmt::format("the scales of {} are {}, which is no type of scales", n.op_type(),
+                            to_string(n.dtype(1))));
   if (!n.has(2) || n.op_type() == "QuantizeLinear") return;
   const auto stored = [&](size_t i) { return n.form(i) ? n.form(i)->element : n.dtype(i); };
   if (stored(0) != stored(2))

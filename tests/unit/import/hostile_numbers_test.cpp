@@ -157,6 +157,11 @@ std::vector<HostileFile> blocks() {
   add("scale_of_integers", here("DequantizeLinear", {"q", "s"}), {ints("s", {}, {1})});
   add("of_floats", here("DequantizeLinear", {"x", "s"}), {scales({})});
   add("to_an_absurd_type", here("QuantizeLinear", {"x", "s"}, {attr_i("output_dtype", 8)}), {scales({})});
+  add("to_int32", here("QuantizeLinear", {"x", "s", "z"}), {scales({}), ints("z", {}, {3})});
+  add("to_wide_zero", here("QuantizeLinear", {"x", "s", "z"}),
+      {scales({}), tensor_head("z", INT32, {}).s(9, std::string(4, '\0'))});
+  add("scale_of_doubles", here("DequantizeLinear", {"q", "s"}),
+      {tensor_head("s", DOUBLE, {}).s(9, std::string("\0\0\0\0\0\0\xe0\x3f", 8))});
   add("to_no_type", here("QuantizeLinear", {"x", "s"}, {attr_i("output_dtype", INT64_MAX)}), {scales({})});
 
   const auto bits = [&](const std::string& name, int64_t k, int64_t n, int64_t width, int64_t block,
