@@ -291,6 +291,7 @@ IRModule Importer::finish(const proto::GraphProto& g, const Values& outputs) {
     const std::string& name = g.output(int(i)).name();
     if (!outputs[i].present())
       fail("T2013", fmt::format("the output {} has no value", in_quotes(name)), file.name);
+    check_declared(g.output(int(i)), outputs[i]);
     results.push_back(leave(outputs[i], name));
     names.push_back(name);
     forms.push_back(outputs[i].form);

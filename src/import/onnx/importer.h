@@ -346,6 +346,8 @@ class Importer {
   void read_inputs(const proto::GraphProto& g, Scope& scope);
   Value bound_value(const proto::ValueInfoProto& info, const NDArray& value) const;
   IRModule finish(const proto::GraphProto& g, const Values& outputs);
+  /// "T2023" where an output is certainly not what the model declares it to be.
+  void check_declared(const proto::ValueInfoProto& info, const Value& v) const;
   Value enter(const graph::VarRef& param, const proto::ValueInfoProto& info, const graph::Type& type);
   Expr leave(const Value& v, const std::string& name);
   struct Inputs {

@@ -126,6 +126,15 @@ std::vector<HostileFile> graphs() {
         model({{node("Relu", {"x"}, {"y"})}, {}, {Msg().s(1, "x")}, {value("y", FLOAT, {2})}}).bytes);
   c.add("input_without_elements", "T2022", "no element type",
         model({{node("Relu", {"x"}, {"y"})}, {}, {value("x", 0, {2})}, {value("y", FLOAT, {2})}}).bytes);
+  const auto declares = [&](const std::string& name, const std::string& part, const Msg& output) {
+    c.add("output_declared_" + name, "T2023", part,
+          model({{node("Relu", {"x"}, {"y"})}, {}, {value("x", FLOAT, {2, 3})}, {output}}).bytes);
+  };
+  declares("of_integers", "as tensor(int64), and its node makes tensor(float32)", value("y", INT64, {2, 3}));
+  declares("of_texts", "as tensor(string)", value("y", STRING, {2, 3}));
+  declares("of_other_sizes", "a tensor of [3, 2], and its node makes one of [2, 3]",
+           value("y", FLOAT, {3, 2}));
+  declares("of_another_rank", "a tensor of [2, 3, 1]", value("y", FLOAT, {2, 3, 1}));
   c.add("sum_of_strings", "T2103", "the operator does not take",
         model({{node("Add", {"x", "x"}, {"y"})}, {}, {value("x", STRING, {2})}, {value("y", STRING, {2})}})
             .bytes);

@@ -117,13 +117,18 @@ inline Msg sparse_of(const std::string& name, const json& j) {
   return s;
 }
 
+/// Most samples say nothing of their outputs: ["float32", []].
+inline Msg output_of(const std::string& name, const json& j) {
+  return j.at(0) == "float32" && j.at(1).empty() ? Msg().s(1, name) : value_of(name, j);
+}
+
 inline Msg graph_of(const json& g) {
   GraphParts parts;
   for (const json& n : g.at("nodes")) parts.nodes.push_back(node_of(n));
   for (const auto& [name, v] : object_of(g, "constants").items())
     parts.initializers.push_back(constant_of(name, v));
   for (const auto& [name, v] : g.at("inputs").items()) parts.inputs.push_back(value_of(name, v));
-  for (const auto& [name, v] : g.at("outputs").items()) parts.outputs.push_back(value_of(name, v));
+  for (const auto& [name, v] : g.at("outputs").items()) parts.outputs.push_back(output_of(name, v));
   Msg made = onnx_graph(parts);
   for (const auto& [name, v] : object_of(g, "sparse").items()) made.m(15, sparse_of(name, v));
   return made;
