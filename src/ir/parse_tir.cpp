@@ -335,7 +335,7 @@ void Converter::statement(const AstStmt* s, BlockParts* parts, std::vector<Item>
       const bool ok = attempt(s, false, [&] { c = truth(s->value); });
       Stmt body = nested_body(s->body);
       if (!ok) throw Failed();
-      out.push_back({make<While>(c, body), {}});
+      out.push_back({with_origin(make<While>(c, body), origin(s)), {}});
       return;
     }
     case StmtKind::if_: {

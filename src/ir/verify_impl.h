@@ -22,6 +22,8 @@ std::string certain_race(const tir::For& loop, const std::unordered_set<const ti
 /// A jump at or below s ends what is around it: not one that a loop inside takes. `next`: one to the next
 /// iteration of the loop around counts.
 bool jumps_out(const tir::Stmt& s, bool next, bool in_loop = false);
+/// Parts of e that computing it computes in any case.
+void for_each_computed(const PrimExpr& e, FunctionRef<void(const ObjectRef&)> f);
 /// Loads that computing e makes in any case.
 void for_each_load(const PrimExpr& e, FunctionRef<void(const tir::BufferLoad&)> f);
 /// Jumps that lead nowhere, or out of what they may not leave (T0339; ir/jumps.h).

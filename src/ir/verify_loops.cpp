@@ -45,7 +45,15 @@ std::optional<Interval> values_of(const PrimExpr& e, const Intervals& vars,
   if (const auto* n = e.as<Mul>();
       n && as_int(n->b) && *as_int(n->b) >= 0 && *as_int(n->b) < (int64_t(1) << 20))
     return both(n->a, n->b, [](Interval x, Interval y) { return Interval{x.min * y.min, x.max * y.max}; });
-  return std::nullopt;
+  if (const auto* n = e.as<Broadcast>()) return values_of(n->value, vars, seen);
+  const auto* ramp = e.as<Ramp>();
+  const auto stride = ramp ? as_int(ramp->stride) : std::nullopt;
+  if (!stride || ramp->lanes < 1 || !within_large({*stride, *stride})) return std::nullopt;
+  const int64_t last = *stride * (ramp->lanes - 1);
+  const auto base = values_of(ramp->base, vars, seen);
+  if (!base || !within_large(*base)) return std::nullopt;
+  const Interval r{base->min + std::min<int64_t>(0, last), base->max + std::max<int64_t>(0, last)};
+  return within_large(r) ? std::optional(r) : std::nullopt;
 }
 
 struct Domain {
@@ -69,6 +77,7 @@ class Loops {
   void stmt(const Stmt& s, bool always) {
     if (!s) return;
     if (always) accesses(s);
+    if (always && given_) certain_ends(s);
     if (const auto* n = s.as<For>()) {
       const auto min = n->min ? as_int(n->min) : std::nullopt,
                  extent = n->extent ? as_int(n->extent) : std::nullopt;
@@ -179,6 +188,29 @@ class Loops {
       if (c.is<PrimExprNode>())
         for_each_load(PrimExpr(c.cast<PrimExprNode>()),
                       [&](const BufferLoad& load) { access(load.buffer, load.indices, s.get()); });
+  }
+  /// What a statement that is made does whatever it is given: it divides by zero, or never ends.
+  void certain_ends(const Stmt& s) {
+    const auto add = [&](const char* code, std::string sentence, const char* hint) {
+      problems_.add(Diagnostic{code, std::move(sentence), where(s.get()), hint, {}});
+    };
+    for (const ObjectRef& c : children(s))
+      if (c.is<PrimExprNode>() && divides_by_zero(PrimExpr(c.cast<PrimExprNode>())))
+        add("T0360", "an integer is divided by zero", "correct the divisor, or guard the division");
+    if (const auto* n = s.as<tir::While>(); n && is_one(n->condition) && !may_end(n->body))
+      add("T0333", "the loop never ends: its condition is always true, and nothing leaves it",
+          "write a condition that becomes false, or leave it by break or return");
+  }
+  /// Does computing e divide an integer by the number 0 in any case?
+  static bool divides_by_zero(const PrimExpr& e) {
+    bool found = false;
+    for_each_computed(e, [&](const ObjectRef& n) {
+      const auto by = [&](const auto* d) {
+        found = found || (d && d->b && d->b.dtype().is_integer() && is_zero(d->b));
+      };
+      by(n.as<Div>()), by(n.as<Mod>()), by(n.as<FloorDiv>()), by(n.as<FloorMod>());
+    });
+    return found;
   }
   void access(const Buffer& b, const Array<PrimExpr>& indices, const StmtNode* at) {
     for (size_t i = 0; b && i < indices.size() && i < b->shape.size(); ++i) {

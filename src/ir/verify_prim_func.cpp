@@ -487,6 +487,14 @@ class PrimFuncVerifier {
     condition(n.predicate, "a block predicate");
     block(*n.block);
   }
+  /// An init runs once for all values of the reduction's iterators.
+  void init_of(const Block& b) {
+    for (const VarRef& v : free_vars(b.init))
+      for (const IterVar& i : b.iter_vars)
+        if (i->kind == IterKind::reduce && i->var.get() == v.get())
+          add("T0334",
+              fmt::format("the init of block `{}` uses `{}`, an iterator of the reduction", b.name, v->name));
+  }
   void block(const Block& b) {
     blocks_.push_back(b.name);
     std::vector<const Object*> defined;
@@ -520,7 +528,7 @@ class PrimFuncVerifier {
     Scope scope(*this, std::move(defined));
     regions(b.reads);
     regions(b.writes);
-    if (b.init) stmt(b.init);
+    if (b.init) stmt(b.init), init_of(b);
     body(b.body, "a block");
     blocks_.pop_back();
   }

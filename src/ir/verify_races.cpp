@@ -32,9 +32,15 @@ bool jumps_out(const Stmt& s, bool next, bool in_loop) {
 }
 
 void for_each_load(const PrimExpr& e, FunctionRef<void(const BufferLoad&)> f) {
+  for_each_computed(e, [&](const ObjectRef& n) {
+    if (const auto* load = n.as<BufferLoad>(); load && !load->predicate) f(*load);
+  });
+}
+
+void for_each_computed(const PrimExpr& e, FunctionRef<void(const ObjectRef&)> f) {
   if (!e) return;
   pre_order(e, [&](const ObjectRef& n) {
-    if (const auto* load = n.as<BufferLoad>(); load && !load->predicate) f(*load);
+    f(n);
     // One operand of these may be there because the other says that it is not needed; an address may be
     // that of the end.
     const auto* call = n.as<tir::Call>();

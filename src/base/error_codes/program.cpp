@@ -96,6 +96,14 @@ std::span<const ErrorCode> program_codes() {
        "The plan names another number of calls or tensors than the function has, or bytes outside of the "
        "arena.",
        "Remove the plan and let the pass `plan_memory` make it."},
+      {"T0333", "a loop of a program never ends",
+       "Its condition is always true, and no break, return or assertion leaves it.",
+       "Write a condition that becomes false, or leave the loop."},
+      {"T0334", "a reduction begins with what it runs over",
+       "The init of a block stores by an iterator of the reduction, or reads one: it runs once for all of "
+       "its "
+       "values.",
+       "Use spatial iterators in T.init, or make the iterator spatial."},
       {"T0335", "a parallel loop has a race",
        "Two iterations store to one element, or one reads what another stores to, so that the result depends "
        "on the "
@@ -181,7 +189,8 @@ std::span<const ErrorCode> program_codes() {
        "A tensor expression is evaluated in an order in which its element has no value yet.",
        "Compute the tensor before what reads it."},
       {"T0360", "an integer is divided by zero",
-       "The divisor of an integer division or remainder is 0 for these inputs.",
+       "The divisor of an integer division or remainder is 0: for these inputs on the interpreter, or in the "
+       "text of a program.",
        "Guard the division by a condition."},
       {"T0361", "threads wait at a barrier that others do not reach",
        "The barrier stands under a condition that differs between threads of one block.",

@@ -171,7 +171,7 @@ class Module:
                 W = T.alloc_buffer((4,), "float32")
                 M = T.match_buffer(A[0:16, vi:vi + 16], (16, 16), "float32", strides=[st, 1], elem_offset=eo)
                 with T.init():
-                    Z[vi, vk] = T.float32(0)
+                    Z[vi, 0] = T.float32(0)
                 Z[vi, vk] = M[0, 0] + W[1]
                 with T.block("inner"):
                     T.reads()

@@ -49,6 +49,54 @@ TEST(VerifySizes, OfNumbersThatAreNotAddedUp) {
   EXPECT_EQ(sized("4 - 8"), "T0401");
 }
 
+TEST(VerifyLoops, LanesThatLeaveTheirBuffer) {
+  EXPECT_EQ(body("    A[T.Ramp(0, 1, 8)] = A[T.Ramp(7, -1, 8)]\n"), "");
+  EXPECT_EQ(body("    A[T.Ramp(4, 1, 8)] = A[T.Ramp(0, 1, 8)]\n"), "T0337");
+  EXPECT_EQ(body("    A[T.Ramp(0, 1, 8)] = A[T.Ramp(6, -1, 8)]\n"), "T0337");
+  EXPECT_EQ(body("    for i in range(2):\n        A[T.Ramp(i * 4, 1, 4)] = B[i, T.Ramp(0, 2, 4)]\n"), "");
+  EXPECT_EQ(body("    for i in range(3):\n        A[T.Ramp(i * 4, 1, 4)] = B[i, T.Ramp(0, 2, 4)]\n"),
+            "T0337");
+  EXPECT_EQ(body("    A[T.Ramp(0, 1, 4)] = B[T.Broadcast(8, 4), T.Ramp(0, 1, 4)]\n"), "T0337");
+  // A predicate may say that these lanes are off.
+  EXPECT_EQ(body("    A.vstore([T.Ramp(4, 1, 8)], A[T.Ramp(0, 1, 8)], predicate=T.Broadcast(n > 3, 8))\n"),
+            "");
+}
+
+TEST(VerifyLoops, DivisionsByZeroThatAreMade) {
+  EXPECT_EQ(body("    for i in range(8):\n        A[i] = B[i // 0, 0]\n"), "T0360");
+  EXPECT_EQ(body("    for i in range(8):\n        A[i % 0] = B[i, 0]\n"), "T0360");
+  EXPECT_EQ(body("    A[0] = A[0] / T.float32(0)\n"), "");
+  // Nothing comes here, or needs not.
+  EXPECT_EQ(body("    if n > 3:\n        A[n // 0] = B[0, 0]\n"), "");
+  EXPECT_EQ(body("    for i in range(n):\n        A[i // 0] = B[0, 0]\n"), "");
+  EXPECT_EQ(body("    A[0] = T.if_then_else(n > 3, B[n // 0, 0], T.float32(0))\n"), "");
+}
+
+TEST(VerifyLoops, LoopsThatNeverEnd) {
+  EXPECT_EQ(body("    while True:\n        A[0] = A[0] + T.float32(1)\n"), "T0333");
+  EXPECT_EQ(body("    while True:\n        A[0] = A[0] + T.float32(1)\n        if A[0] > T.float32(9):\n"
+                 "            break\n"),
+            "");
+  EXPECT_EQ(body("    while True:\n        assert A[0] < T.float32(9), \"enough\"\n"
+                 "        A[0] = A[0] + T.float32(1)\n"),
+            "");
+  EXPECT_EQ(body("    while A[0] < T.float32(9):\n        A[0] = A[0] + T.float32(1)\n"), "");
+}
+
+TEST(VerifyLoops, InitsOfReductions) {
+  const auto begins = [](const std::string& at) {
+    return body(
+        "    for i, j in T.grid(8, 8):\n        with T.block(\"sum\"):\n"
+        "            v = T.axis.spatial(8, i)\n            r = T.axis.reduce(8, j)\n"
+        "            with T.init():\n                A[" +
+        at +
+        "] = T.float32(0)\n"
+        "            A[v] = A[v] + B[v, r]\n");
+  };
+  EXPECT_EQ(begins("v"), "");
+  EXPECT_EQ(begins("r"), "T0334");
+}
+
 TEST(VerifyLoops, RacesOfParallelLoops) {
   // The same element in every iteration.
   EXPECT_EQ(body("    for i in T.parallel(8):\n        A[0] = B[i, 0]\n"), "T0335");
