@@ -195,10 +195,11 @@ void add_bench(CLI::App& app, Console& console) {
   add_run_options(*verb, options->model);
   verb->add_option("--repeat", options->repeat,
                    "number of timed runs (default: as many as fit into --seconds)")
-      ->check(CLI::PositiveNumber)
+      ->check(CLI::Range(1, 1000000000).description(""))
       ->type_name("R");
   verb->add_option("--seconds", options->seconds, "time for timed runs")
       ->check(CLI::Range(0.001, 86400.0).description(""))
+      ->check(is_a_number())
       ->capture_default_str()
       ->type_name("S");
   verb->add_option("--warmup", options->warmup, "runs before timing begins")

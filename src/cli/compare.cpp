@@ -151,10 +151,15 @@ void add_compare(CLI::App& app, Console& console, int& exit_code) {
   CLI::App* verb = add_verb(app, console, "compare", "check outputs against expected ones or another runtime",
                             "tenon compare model.onnx --data test_data_set_0");
   add_run_options(*verb, options->model);
-  verb->add_option("--rtol", options->rtol, "relative tolerance")->capture_default_str();
-  verb->add_option("--atol", options->atol, "absolute tolerance")->capture_default_str();
+  verb->add_option("--rtol", options->rtol, "relative tolerance")
+      ->check(is_a_number())
+      ->capture_default_str();
+  verb->add_option("--atol", options->atol, "absolute tolerance")
+      ->check(is_a_number())
+      ->capture_default_str();
   verb->add_option("--rms-tol", options->rms_tol,
                    "absolute tolerance as a share of the expected output's root mean square")
+      ->check(is_a_number())
       ->capture_default_str();
   verb->add_option("--against", options->against, "interpreter or onnxruntime, in place of --data")
       ->check(CLI::IsMember({"interpreter", "onnxruntime"}).description(""))

@@ -5,6 +5,7 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
+#include <cmath>
 #include <cstdio>
 #include <filesystem>
 
@@ -48,6 +49,10 @@ void add_compile_options(CLI::App& app, ModelOptions& o) {
   app.add_option("--cache", o.cache, "folder of the compile cache (default: $TENON_CACHE or ~/.cache/tenon)")
       ->type_name("DIR");
   app.add_flag("--no-cache", o.no_cache, "compile, whatever was compiled before");
+  for (const char* name :
+       {"--dim-max", "--target", "-O", "--precision", "--compile-timeout", "--verify", "--print-after",
+        "--require-pass", "--disable-pass", "--pass-option", "--override", "--dump", "--time-passes"})
+    o.of_compiling.push_back(app.get_option(name));
   // The cache does not know what a library makes of a model.
   add_custom_option(app)->each([&o](const std::string&) { o.no_cache = true; });
 }
@@ -143,6 +148,15 @@ void add_input_options(CLI::App& app, ModelOptions& o) {
   app.add_option("--seed", o.seed, "seed of inputs that are not given")
       ->capture_default_str()
       ->type_name("N");
+}
+
+CLI::Validator is_a_number() {
+  return CLI::Validator(
+      [](std::string& text) {
+        const double value = std::strtod(text.c_str(), nullptr);
+        return std::isfinite(value) && value >= 0 ? std::string() : text + " is no number from 0 on";
+      },
+      "");
 }
 
 int64_t parse_bytes(const std::string& text) {
@@ -340,6 +354,9 @@ std::vector<Any> make_inputs(const ModelOptions& options, const Signature& signa
     while (at < values.size() && signature.inputs[at].name != name) ++at;
     if (at == values.size())
       unknown.push_back(name);
+    else if (given[at])
+      throw Error(ErrorKind::usage, "T0522", fmt::format("input `{}` is given twice", name), options.model,
+                  "leave out one of the two");
     else if (!type(at).empty())
       given[at] = 1, values[at] = evaluate(options.model, type(at), value);
     else
@@ -515,6 +532,24 @@ std::string Prepared::origin_text() const {
   return compile_ms > 0 ? "compiled in " + time_text(compile_ms) : "loaded in " + time_text(load_ms);
 }
 
+/// T0954: what an artifact was compiled with is past; T0903: a dimension that it has not.
+static void check_artifact_options(const ModelOptions& options, const Signature& signature) {
+  for (const CLI::Option* o : options.of_compiling)
+    if (o->count() > 0)
+      throw Error(ErrorKind::usage, "T0954",
+                  fmt::format("{} says how a model is compiled, and this one is compiled", o->get_name()),
+                  options.model,
+                  "give it to `tenon compile`, or give the model that this one was compiled from");
+  for (const auto& [name, value] : options.dims) {
+    bool found = false;
+    for (const ValueInfo& i : signature.inputs)
+      for (const DimInfo& d : i.shape) found = found || (signature.names(d.symbol) && d.symbol == name);
+    if (!found)
+      throw Error(ErrorKind::usage, "T0903", fmt::format("no input has a dimension named '{}'", name),
+                  options.model, "`tenon inspect` shows the inputs of an artifact");
+  }
+}
+
 Prepared prepare(const ModelOptions& options, Console& console) {
   Prepared p;
   if (is_compiled(options.model)) {
@@ -529,6 +564,7 @@ Prepared prepare(const ModelOptions& options, Console& console) {
                    containers_of(p.artifact, "outputs"),
                    true};
     bound_values(options, p.signature);
+    check_artifact_options(options, p.signature);
     p.inputs = make_inputs(options, p.signature);
     return p;
   }

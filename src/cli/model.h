@@ -14,6 +14,7 @@ struct ModelOptions : CompileSettings {
   std::string data, cache;
   uint64_t seed = 0;
   bool verify = false, time_passes = false, no_cache = false;
+  std::vector<const CLI::Option*> of_compiling;  ///< options that only a compilation reads
 };
 void add_compile_options(CLI::App& app, ModelOptions& options);
 /// --bind NAME=VALUE of any verb that reads models.
@@ -34,6 +35,8 @@ void add_pass_option(CLI::App& app, Array<std::string>& options);
 void add_sizes_option(CLI::App& app, const std::string& name, Map<std::string, int64_t>& sizes,
                       const std::string& doc);
 
+/// A check of an option: a finite number that is not below 0.
+CLI::Validator is_a_number();
 /// "4096", "64M", "2G"; 0 for an empty text. Error "T0911".
 int64_t parse_bytes(const std::string& text);
 

@@ -83,9 +83,10 @@ void add_quantize(CLI::App& app, Console& console) {
   verb->add_option("--method", r.method, "range of an activation: minmax, percentile or entropy")
       ->capture_default_str()
       ->type_name("NAME");
-  verb->add_option("--percentile", r.percentile, "of the values that --method percentile keeps")
-      ->capture_default_str()
-      ->type_name("P");
+  const CLI::Option* share =
+      verb->add_option("--percentile", r.percentile, "of the values that --method percentile keeps")
+          ->capture_default_str()
+          ->type_name("P");
   verb->add_flag("--symmetric", r.symmetric,
                  "activations as int8 around 0 (default: uint8 with a zero point)");
   verb->add_flag("--per-tensor", r.per_tensor, "one scale for a weight (default: one for each channel)");
@@ -93,7 +94,13 @@ void add_quantize(CLI::App& app, Console& console) {
   add_list_option(*verb, "--exclude", r.excluded, "a node to leave in float, repeatable", "NODE");
   verb->add_option("--threads", r.threads, "to run the samples with (default: available cores)")
       ->type_name("N");
-  verb->callback([options, &console] { quantize(*options, console); });
+  verb->callback([options, share, &console] {
+    if (share->count() > 0 && options->request.method != "percentile")
+      throw Error(ErrorKind::usage, "T0950",
+                  fmt::format("the method {} has no percentile", options->request.method), {},
+                  "--method percentile has one");
+    quantize(*options, console);
+  });
 }
 
 }  // namespace tenon::cli

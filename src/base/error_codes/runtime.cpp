@@ -74,9 +74,11 @@ std::span<const ErrorCode> runtime_codes() {
        "A position is outside of a sequence, an empty optional is read, tensors of different types are "
        "joined, bytes are no UTF-8 or no image, or an input is a value of another kind.",
        "Check the inputs; the message names the operator."},
-      {"T0522", "an input is bound and given, too",
-       "It was fixed when the model was compiled (`--bind`), so that nothing reads another value.",
-       "Leave it out, or compile the model without binding it."},
+      {"T0522", "an input is given twice",
+       "It has two values, or was fixed when the model was compiled (`--bind`), so that nothing reads "
+       "another "
+       "one.",
+       "Leave one of them out, or compile the model without binding the input."},
       {"T0523", "an assertion of the program does not hold",
        "A graph function checks a condition while it runs (`R.assert_op`), and it is false for these inputs.",
        "Check the inputs; the message is the program's."},
