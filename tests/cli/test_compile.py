@@ -433,6 +433,9 @@ int main(void) {
         self.assertIn("accuracy on 359 samples", shown)
         # What cannot be calibrated leaves no model.
         out.unlink()
+        npy(samples / "labels.npy", (359,), [10] * 359, "<i4", "i")
+        self.refused(2, "quantize", DIGITS, "--data", samples, "-o", out, words=["T0951", "the label 10 of sample 0 is none of 10 classes"])
+        self.assertFalse(out.exists())
         (samples / "labels.npy").unlink()
         for shape, values in (((2, 1, 8, 9), [0] * 144), ((0, 1, 8, 8), []), ((1, 1, 8, 8), [float("nan")] * 64)):
             npy(samples / "image.npy", shape, values)

@@ -176,6 +176,9 @@ void judge(QuantizeReport& report, const onnx::QdqModel& model, const std::strin
     const std::set<std::string> once(seen.begin(), seen.end());
     for (const std::string& name : once) differences[name].add(before.result(name), after.result(name));
     if (!labels) continue;
+    const int64_t classes = before.first().size();
+    if (const int64_t label = labels->element_int(i); label < 0 || label >= classes)
+      bad_samples(fmt::format("the label {} of sample {} is none of {} classes", label, i, classes));
     right_before += largest(before.first()) == labels->element_int(i);
     right_after += largest(after.first()) == labels->element_int(i);
   }
@@ -207,7 +210,8 @@ QuantizeReport quantize_model(const std::string& path, const SampleSet& given,
                               const std::optional<NDArray>& labels, const QuantizeOptions& options) {
   const Samples samples(given, onnx::read_onnx_info(path));
   if (labels && (labels->ndim() != 1 || labels->size() != samples.count() || !labels->dtype().is_integer()))
-    bad_samples(fmt::format("there are {} labels for {} samples", labels->size(), samples.count()),
+    bad_samples(fmt::format("the labels of {} samples are {}({})", samples.count(),
+                            to_string(labels->dtype()), fmt::join(labels->shape(), ", ")),
                 "labels.npy holds an integer for each sample");
   const onnx::QdqModel model(path, options.form);
   QuantizeReport report;
