@@ -5,6 +5,7 @@
 
 #include <algorithm>
 
+#include "ir/graph.h"
 #include "ir/origin.h"
 #include "ir/walk.h"
 
@@ -77,6 +78,20 @@ Target program_target(const tir::PrimFuncNode& f, const Target& given) {
                        architecture(whole)),
            "one artifact holds code for processors of one architecture");
   return own;
+}
+
+void check_graph_targets(const IRModule& module, const Target& whole) {
+  for (const auto& [name, object] : module.functions()) {
+    const auto* f = object.as<graph::Function>();
+    const auto attribute = f ? f->attrs.find(kAttribute) : std::nullopt;
+    if (!attribute || words_of(*attribute) == whole->kind) continue;
+    fail("T0949",
+         fmt::format("the graph function `{}` is for the target `{}`, and this compilation is for `{}`", name,
+                     words_of(*attribute), to_string(whole)),
+         place(f->origin),
+         "give the target to the compilation, or to the tensor programs (@T.prim_func) that are for another "
+         "processor");
+  }
 }
 
 Array<std::string> more_features(const IRModule& module, const Target& whole) {

@@ -12,6 +12,9 @@ namespace tenon {
 /// another kind of code or another architecture, T0901 for words that are not known.
 Target program_target(const tir::PrimFuncNode& f, const Target& whole);
 
+/// T0949: graph functions become programs that others share, so that none is for a processor of its own.
+void check_graph_targets(const IRModule& module, const Target& whole);
+
 /// Features that programs for other processors need beside those of `whole`.
 Array<std::string> more_features(const IRModule& module, const Target& whole);
 

@@ -285,6 +285,7 @@ Compiled compile(IRModule module, CompileOptions o) {
   CHECK(module, "nothing to compile");
   const int threads = o.threads > 0 ? int(o.threads) : int(std::max(1u, std::thread::hardware_concurrency()));
   PassContext context = context_of(o);
+  check_graph_targets(module, context.target.cast<TargetNode>());
   Steps steps(o, context);                                       // reports and times every pass below
   const ParallelPrograms parallel(threads, &context.cancelled);  // passes visit programs on these threads
   Compiled out;
