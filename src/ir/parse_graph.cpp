@@ -101,7 +101,8 @@ Expr Converter::graph_expr(const Ast* a, Sequence& seq, const Ast* annotation) {
       case ExprKind::subscript: {
         Expr base = leaf(a->items[0], seq);
         if (a->items.size() != 2) fail("T0233", "an item of a tuple is taken by one number", a);
-        return make<TupleGetItem>(base, integer_of(a->items[1], "the number of an item"));
+        return with_origin(make<TupleGetItem>(base, integer_of(a->items[1], "the number of an item")),
+                           origin(a));
       }
       case ExprKind::call:
         return graph_call(a, seq, annotation);

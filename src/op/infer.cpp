@@ -213,6 +213,10 @@ Type infer_type(Inference& run, const Expr& e) {
         const Type t = part(n.tuple);
         if (!t) return {};
         const auto* tuple = t.as<TupleType>();
+        if (t.is<TensorType>())
+          return mistake(run, "T1101",
+                         fmt::format("item {} is taken of a tensor: only tuples have items", n.index),
+                         n.origin);
         if (!tuple) return is_incomplete(t) ? incomplete_type() : object_type();
         if (n.index < 0 || size_t(n.index) >= tuple->items.size())
           return mistake(run, "T1101", fmt::format("item {} of a tuple of {}", n.index, tuple->items.size()),

@@ -154,6 +154,35 @@ def main(a: T.handle, B: T.Buffer((8,), "float32")):
         self.refused(3, "run", self.tmp / "flip.so", words=["T0605"])
         self.refused(3, "run", TENON, words=["T0601"])
 
+    def test_options_that_would_have_no_effect(self):
+        """What is accepted has its effect: an artifact is compiled, an input has one value, tolerances are numbers."""
+        artifact = self.tmp / "m.so"
+        self.ok("compile", DIGITS, "-o", artifact)
+        for words in (["--target", "c"], ["-O", "3"], ["--precision", "bf16"], ["--verify"], ["--override", self.tmp],
+                      ["--pass-option", "plan_memory.reorder=false"], ["--disable-pass", "fuse_ops"], ["--time-passes"],
+                      ["--dim-max", "batch=3"], ["--compile-timeout", "9"]):
+            self.refused(2, "run", artifact, *words, words=["T0954", words[0].lstrip("-"), str(artifact)])
+        self.ok("run", artifact, "--dim", "batch=2", "--no-cache", "--threads", "1")
+        self.refused(2, "run", artifact, "--dim", "sheep=2", words=["T0903", "'sheep'", str(artifact)])
+        self.refused(2, "run", DIGITS, "-i", "image=2x1x8x8xf32", "-i", "image=2x1x8x8xf32", words=["T0522", "`image` is given twice"])
+        for tolerance in ("nan", "-1", "inf"):
+            self.refused(2, "compare", DIGITS, "--against", "interpreter", f"--rtol={tolerance}", words=["T0900", tolerance])
+        self.refused(2, "bench", DIGITS, "--seconds", "nan", words=["T0900", "nan"])
+        self.refused(2, "bench", DIGITS, "--repeat", "0", words=["T0900", "1 to 1000000000"])
+        self.refused(2, "quantize", DIGITS, "--data", self.tmp, "-o", self.tmp / "q.onnx", "--percentile", "99",
+                     words=["T0950", "minmax has no percentile"])
+
+    def test_targets_of_functions(self):
+        graph = '@R.function\ndef main(x: R.Tensor((4,), "float32")):\n    R.func_attr({"target": "%s"})\n    return R.add(x, x)\n'
+        self.refused(3, "run", "-", stdin=graph % "nosuch", words=["T0949", "`main` is for the target `nosuch`"])
+        self.refused(3, "run", "-", stdin=graph % "llvm -mcpu=x86-64", words=["T0949", "@T.prim_func"])
+        self.ok("run", "-", "--target", "c", stdin=graph % "c")
+
+    def test_items_of_what_has_none(self):
+        text = '@R.function\ndef main(x: R.Tensor((4,), "float32")):\n    t = (x, x)\n    y = %s\n    return y\n'
+        self.refused(3, "run", "-", stdin=text % "x[0]", words=["T1101", "item 0 is taken of a tensor", "<stdin>:4:9"])
+        self.refused(3, "run", "-", stdin=text % "t[2]", words=["T1101", "item 2 of a tuple of 2", "<stdin>:4:9"])
+
     def test_files_and_limits(self):
         self.refused(5, "run", self.tmp / "absent.onnx", words=["absent.onnx"])
         self.refused(5, "run", DIGITS, "-i", "image=@absent.npy", words=["absent.npy"])

@@ -80,8 +80,8 @@ Arg FunctionCodegen::size(const PrimExpr& e) {
   if (const auto* v = e.as<tir::Var>()) {
     auto it = slots_.find(v);
     if (it == slots_.end())
-      fail("T0812", fmt::format("the size '{}' has no value in function `{}`", v->name, name_), {},
-           "bind it with match_cast, or by the shape of a parameter");
+      fail("T0812", fmt::format("the size '{}' has no value in function `{}`", v->name, name_),
+           place(function_->origin), "bind it with match_cast, or by the shape of a parameter");
     return Arg::of(ArgKind::Heap, it->second);
   }
   if (const auto known = computed_slot(e)) return Arg::of(ArgKind::Heap, *known);
