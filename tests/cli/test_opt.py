@@ -86,7 +86,7 @@ def main(x: R.Tensor((3,), "float32")):
         def put_back(proof, where=folder):
             made = json.loads(self.ok("compile", model, *options, "--override", where, "-o", self.tmp / "m.so", "--no-cache", "--json"))
             self.assertIn(proof, made["overrides"][kernel])
-            self.ok("run", self.tmp / "m.so", *options, "-o", self.tmp / "out")
+            self.ok("run", self.tmp / "m.so", "-o", self.tmp / "out")
             for file in sorted((self.tmp / "own").glob("*.npy")):
                 for x, y in zip(read_floats(file), read_floats(self.tmp / "out" / file.name), strict=True):
                     self.assertAlmostEqual(x, y, delta=1e-5 * max(1, abs(x)))
@@ -121,6 +121,8 @@ def main(x: R.Tensor((3,), "float32")):
         program.write_text(program.read_text().replace(f"def {kernel}(", f"def {kernel}s("))
         self.refused(3, "run", DIGITS, "--dim", "batch=1", "--override", folder, words=["T1035", f"no kernel `{kernel}s`"])
         self.refused(5, "run", DIGITS, "--override", self.tmp / "absent", words=["T3001", "absent"])
+        program.write_text("")
+        self.refused(3, "run", DIGITS, "--dim", "batch=1", "--override", folder, words=["T1035", "no program", str(program)])
 
     def test_the_compile_cache_knows_overrides(self):
         folder = self.tmp / "kernel"

@@ -71,6 +71,12 @@ class Override {
   void folder(const std::string& path) {
     for (const fs::path& file : override_files(path)) {
       const IRModule programs = read_programs(file);
+      if (programs.functions().empty())
+        problems_.add(Diagnostic{"T1035",
+                                 "the file has no program",
+                                 file.string(),
+                                 "`tenon extract MODEL KERNEL -o DIR` writes one",
+                                 {}});
       for (const auto& [name, f] : programs.functions())
         program(file.string(), name, f.cast<tir::PrimFuncNode>());
     }
