@@ -102,8 +102,11 @@ std::string mistake(const ObjectRef& node) {
     if (const graph::Op* op = operator_of(with->pattern))
       for (const auto& [name, value] : with->attrs) {
         auto has = [&](const FieldInfo& f) { return f.name == name; };
-        if (!op->attrs_type || std::ranges::none_of(op->attrs_type->fields, has))
-          return fmt::format("`{}` has no attribute `{}`", op->name, name);
+        const auto fields = op->attrs_type ? op->attrs_type->fields : std::span<const FieldInfo>();
+        const auto field = std::ranges::find_if(fields, has);
+        if (field == fields.end()) return fmt::format("`{}` has no attribute `{}`", op->name, name);
+        if (Any fit; !field->coerce(value, &fit))
+          return fmt::format("the attribute `{}` of `{}` holds no value of this kind", name, op->name);
       }
   if (const auto* no = node.as<NotPattern>(); no && no->reject.is<WildcardPattern>())
     return "it is the opposite of everything";
