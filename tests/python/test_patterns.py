@@ -150,6 +150,7 @@ class Patterns(unittest.TestCase):
     def test_bad_input(self):
         for make, code in [(lambda: is_op("nn.dens"), "T0108"), (lambda: self.found(is_op("nn.relu")(wildcard(), wildcard()), "r"), "T1150"),
                            (lambda: self.found(~wildcard(), "r"), "T1150"),
+                           (lambda: self.found(is_op("nn.softmax")(wildcard()).has_attr({"axis": "last"}), "r"), "T1150"),
                            (lambda: transform.MergeComposite([("x", 1)])(inferred(CHAIN)), "T1152"),
                            (lambda: transform.MergeComposite([("x", dense(), lambda f: "yes")])(inferred(CHAIN)), "T1152")]:
             with self.assertRaises(tenon.UsageError) as refused:
