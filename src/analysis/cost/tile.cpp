@@ -52,6 +52,9 @@ constexpr double kLoadTie =
 /// Windows over planes of symbolic sizes: distances of rows are no constants, so that each step moves
 /// pointers, and the place of a tile is found by division.
 constexpr double kPointerCycles = 0.5, kPlaceCycles = 30;
+/// Rows at symbolic distances there have a pointer each, which moves whenever the last axis of the sum begins
+/// anew.
+constexpr double kRowPointerCycles = 1;
 constexpr double kClamped = 1.01;  ///< rows that do not fit are clamped, each at an address of its own
 /// Rows that lie far apart, for each row: the prefetcher follows few streams, and a page each.
 constexpr int64_t kApart = 128, kFarApart = 2048;  ///< elements
@@ -302,6 +305,17 @@ double symbolic_window(const Nest& n) {
   return is_window(n) && plane && !alone ? kPointerCycles + kPlaceCycles / steps_of(n) : 0;
 }
 
+/// Cycles of a step for pointers to rows that lie at symbolic distances, in a window.
+double row_pointers(const Nest& n, const Tile& t) {
+  if (!is_window(n)) return 0;
+  double rows = 0;
+  for (const Access& l : n.loads)
+    for (int i : {t.rows, t.rows2})
+      if (i >= 0 && l.step(i, t.size(i)) >= kIrregular) rows += double(t.size(i));
+  const int64_t last = n.extent[size_t(n.reduce.back())];
+  return rows * kRowPointerCycles / double(last == kUnknown ? kAssumedSum : std::max<int64_t>(1, last));
+}
+
 /// Does a tile at the end repeat the last row, so that each row has an address of its own? (In a window it
 /// has one anyway.)
 bool clamps_rows(const Nest& n, const Tile& t) {
@@ -342,8 +356,8 @@ double tile_time(const Nest& nest, const Tile& t, const Target& target) {
       nest.write.stride[size_t(t.vector)] == 1 ? 0 : double(t.lanes * t.accumulators()) / steps_of(nest);
   const double cycles =
       core_cycles(double(t.accumulators()), step.loads, target) * (clamps_rows(nest, t) ? kClamped : 1) +
-      symbolic_window(nest) + kLoadTie * step.loads + apart_rows(nest, t) + read_cycles(step.bytes, target) +
-      store;
+      symbolic_window(nest) + row_pointers(nest, t) + kLoadTie * step.loads + apart_rows(nest, t) +
+      read_cycles(step.bytes, target) + store;
   const double use = lanes_use(nest, t) * (t.rows < 0 ? 1.0 : row_use(nest, t.rows, t.row_count)) *
                      (t.rows2 < 0 ? 1.0 : use_of(nest.extent[size_t(t.rows2)], t.row2_count));
   return cycles / (double(t.accumulators() * t.lanes) * use) * imbalance(nest, t, target);

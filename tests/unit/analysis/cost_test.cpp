@@ -196,6 +196,13 @@ TEST(ChooseTile, TilesOfFreePlanesDoMoreThanHideTheLatency) {
   EXPECT_GT(choose_tile(picture, t).accumulators(), hidden);
 }
 
+TEST(ChooseTile, RowsAtSymbolicDistancesHavePointersThatMove) {
+  // Twelve lines of an image fill a tile, points of one line some of it: those are neighbours.
+  Nest nest = window(kUnknown, 12, kUnknown, 2, 16, 3);
+  for (const size_t i : {0, 2, 5, 6}) nest.loads[0].stride[i] = kIrregular;
+  EXPECT_EQ(choose_tile(nest, machine()).rows, 3);
+}
+
 TEST(FitsUnrolled, WhatStepsOfAWindowShareStaysInRegisters) {
   const Target t = machine();
   const Nest nest = window(1, 6, 48, 10, 16, 3);
