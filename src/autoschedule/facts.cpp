@@ -260,10 +260,9 @@ bool walks_as_one(const Facts& f, const Access& a, size_t i) {
   if (a.stride[i] != kIrregular && a.stride[i + 1] != kIrregular && f.extent[i + 1] != kUnknown)
     return a.stride[i] == a.stride[i + 1] * f.extent[i + 1];
   if (a.stride[i] == 0 && a.stride[i + 1] == 0) return true;
-  if (f.extent[i] != kUnknown && f.extent[i + 1] != kUnknown) return false;
   if (f.block->iter_vars.size() != f.extent.size()) return false;
-  // Symbolic sizes: two dimensions next to each other, indexed by these iterators alone (and such of one
-  // step).
+  // Symbolic sizes, here or further in: two dimensions next to each other, indexed by these iterators alone
+  // (and such of one step).
   const IterVar &outer = f.block->iter_vars[i], &inner = f.block->iter_vars[i + 1];
   VarMap still;
   for (size_t k = 0; k < f.extent.size(); ++k)

@@ -45,5 +45,18 @@ TEST(Transpositions, RunAcrossTheRowsOfAnImage) {
   }
 }
 
+TEST(Transpositions, OfHeadsOfSymbolicLengthAreTiled) {
+  // Groups of 8 channels fill no tile by themselves; all of them lie one after the other, whatever the
+  // length.
+  const tir::VarRef length = tir::var("length");
+  Tensor a = te::placeholder({length, 32}, f32, "A");
+  Tensor t =
+      te::compute({4, 8, length}, [&](const Vars& v) { return a({v[2], v[0] * 8 + v[1]}) + 1.0; }, "heads");
+  const tir::PrimFunc p = te::create_prim_func({a, t}), f = default_schedule(p, target_of({}));
+  EXPECT_NE(steps_of(f).find("factors=[-1, 16]"), std::string::npos) << steps_of(f);
+  for (const int64_t n : {0, 1, 16, 39})
+    ASSERT_TRUE(same(run(p, {{"length", n}}), run(f, {{"length", n}}))) << n;
+}
+
 }  // namespace
 }  // namespace tenon::testing
