@@ -224,6 +224,12 @@ RuleOutcome elementwise(Draft& draft, const Site& site) {
     s.fuse_iterators(f.id, int(run), int(n - run));
     return elementwise(draft, {f.id, facts_of(s, f.id)});
   }
+  // Axes of symbolic size around short vectors that all accesses walk as one array are one loop.
+  const bool is_short = size != kUnknown && size <= std::max(kShortVectors * lanes, kShortRow);
+  if (const size_t run = from > 0 && is_short ? symbolic_run_from(f, 0, from - 1) : from; run + 1 < from) {
+    s.fuse_iterators(f.id, int(run), int(from - run));
+    return elementwise(draft, {f.id, facts_of(s, f.id)});
+  }
   const std::vector<LoopRV> loops = s.get_loops(f.id);
   if (const int axis = lanes == 1 ? short_condition(f) : -1; axis >= 0) {
     std::vector<LoopRV> pixels(loops.begin(), loops.end() - 1);
@@ -254,7 +260,6 @@ RuleOutcome elementwise(Draft& draft, const Site& site) {
   // where there are enough tasks without them.
   const bool symbolic = std::find(f.extent.begin(), f.extent.begin() + std::ptrdiff_t(from), kUnknown) !=
                         f.extent.begin() + std::ptrdiff_t(from);
-  const bool is_short = size != kUnknown && size <= std::max(kShortVectors * lanes, kShortRow);
   if (symbolic && !chunks) {
     if (is_short && head.size() > 1) head.pop_back();
     while (divides(f, head.size()) && known_product(f, head.size() - 1) >= cost::tasks_wanted(draft.target))

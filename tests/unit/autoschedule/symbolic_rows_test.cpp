@@ -233,6 +233,23 @@ TEST(SymbolicRows, OfACopyStepWithoutDivisions) {
   }
 }
 
+TEST(SymbolicRows, OfImagesInBlocksOfChannelsAreOneLoop) {
+  // A gate for each channel: the loop around short vectors runs over the plane, not over its last rows alone.
+  const tir::VarRef batch = tir::var("batch"), height = tir::var("height"), width = tir::var("width");
+  Tensor x = te::placeholder({batch, 3, height, width, 16}, f32, "X"),
+         gate = te::placeholder({batch, 3, 16}, f32, "G");
+  Tensor y = te::compute(
+      {batch, 3, height, width, 16},
+      [&](const Vars& v) { return x({v[0], v[1], v[2], v[3], v[4]}) * gate({v[0], v[1], v[4]}); }, "Y");
+  const Program p{"gated", te::create_prim_func({x, gate, y}), {}};
+  const tir::PrimFunc f = default_schedule(p.function, target_of({512, 32}));
+  EXPECT_NE(print(f).find("height * width"), std::string::npos) << print(f);
+  for (const auto& [h, w] : {std::pair<int64_t, int64_t>{3, 4}, {1, 1}, {3, 17}, {0, 5}}) {
+    const std::map<std::string, int64_t> sizes{{"batch", 2}, {"height", h}, {"width", w}};
+    ASSERT_TRUE(same(run(p.function, sizes), run(f, sizes))) << h << "x" << w << "\n" << print(f);
+  }
+}
+
 TEST(SymbolicRows, OfNarrowImagesAreOneRunOfColumns) {
   // Points of an image, one after the other, become planes: rows of the image need not fill vectors.
   const tir::VarRef batch = tir::var("batch"), height = tir::var("height"), width = tir::var("width");
