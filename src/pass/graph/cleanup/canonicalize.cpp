@@ -5,12 +5,14 @@
 //   after    lv1 = R.reshape(x, (24,))
 //
 // Covers: copies of variables; casts to the same type and casts of widening casts; chains and identities of
-// reshape, flatten, expand_dims, squeeze, permute_dims and layout_transform; double negation and inversion; x
+// reshape, flatten, expand_dims, squeeze, permute_dims and layout_transform; batches that are merged for a
+// transposition alone; double negation and inversion; x
 // + 0 (integers, or minus zero), x - 0, x * 1, x / 1, x ** 1; x where the shape stays; If on a constant;
 // items of known tuples; checks of what was resized. Needs: types. Keeps: values bit by bit, types of
 // variables that are left.
 #include <cmath>
 
+#include "analysis/analyzer.h"
 #include "ir/structural.h"
 #include "op/body_rewriter.h"
 #include "op/build.h"
@@ -110,6 +112,7 @@ class Canonicalize : public BodyRewriter {
          inner = definition(source))
       source = inner.as<Call>()->args[0];
     if (same_tensor(source->type, type)) return source;
+    if (const Expr moved = merged_batch(source, type, call.origin); moved) return moved;
     const bool canonical = op_of(value)->name == "reshape" && call.args[1].is<ShapeExpr>() &&
                            structural_equal(call.args[1].as<ShapeExpr>()->values, *shape);
     if (source.same_as(x) && canonical) return value;
@@ -145,6 +148,37 @@ class Canonicalize : public BodyRewriter {
     }
     if (source.same_as(x)) return value;
     return tenon::graph::call(call.op, {source}, op::make_attrs<op::AxesAttrs>(Array<int64_t>(axes)));
+  }
+  /// A transposition of a batch of matrices whose axes in front were merged for it, and are apart again
+  /// behind it, moves the axes of the tensor itself. Sizes need not agree where the tensor is empty: nothing
+  /// moves there.
+  Expr merged_batch(const Expr& transposed, const Type& type, const Origin& origin) {
+    const Call* moves = definition_call(transposed, "permute_dims");
+    const Call* merges = moves ? definition_call(moves->args[0], "reshape") : nullptr;
+    if (!merges) return {};
+    const Expr& source = merges->args[0];
+    const auto have = known_shape(source->type), merged = known_shape(moves->args[0]->type),
+               want = known_shape(type);
+    if (!have || !merged || !want || merged->empty() || have->size() < merged->size() ||
+        want->size() != have->size())
+      return {};
+    const size_t front = have->size() - (merged->size() - 1);
+    Analyzer analyzer;
+    for (const PrimExpr& size : *have)
+      if (const auto* symbol = size.as<tir::Var>()) analyzer.assume_size(tir::VarRef(symbol), 1);
+    for (size_t i = 1; i < merged->size(); ++i)
+      if (!analyzer.can_prove_equal((*merged)[i], (*have)[front + i - 1])) return {};
+    std::vector<int64_t> axes = axes_of(*moves, int64_t(merged->size()));
+    if (axes[0] != 0) return {};
+    axes.erase(axes.begin());
+    for (int64_t& a : axes) a += int64_t(front) - 1;
+    for (size_t i = front; i-- > 0;) axes.insert(axes.begin(), int64_t(i));
+    for (size_t i = 0; i < axes.size(); ++i)
+      if (!op::same_dim((*want)[i], (*have)[size_t(axes[i])])) return {};
+    const Expr out = with_type(
+        tenon::graph::call(moves->op, {source}, op::make_attrs<op::AxesAttrs>(Array<int64_t>(axes))), type,
+        origin);
+    return permute(*out.as<Call>(), out, type);
   }
   /// Moves one after the other are one, and none when they lead back; what filled a last block up stays away.
   Expr relayout(const Call& call, const Expr& value, const Type& type) {
