@@ -17,6 +17,8 @@ constexpr int64_t kWholeVectors = 8;             ///< fewer: lanes that divide t
 constexpr int64_t kTransposeTile = 16;           ///< both sides of a tile: a line of floats of 32 bits
 constexpr int64_t kChunk = 64, kLeastChunk = 8;  ///< vectors of one task
 constexpr int64_t kLeastChunked = 16;            ///< vectors; less is not cut into tasks
+/// Bytes of a tile's rows, which are read at once where elements are small (codegen/transposed_loop.h).
+constexpr int64_t kTransposeBytes = 32;
 /// A row of so few vectors or elements is not a task by itself.
 constexpr int64_t kShortVectors = 4, kShortRow = 64;
 
@@ -142,15 +144,27 @@ int transposed(const Facts& f) {
   return out;
 }
 
+/// Rows of a tile whose elements are the smallest that the nest reads across: more of them where they are
+/// small, unless that makes an edge.
+int64_t transposed_rows(const Facts& f, size_t other, int64_t rows) {
+  int64_t bits = f.write.element_bits();
+  for (const Access& l : f.loads)
+    if (l.stride[other] == 1) bits = std::min(bits, l.element_bits());
+  const int64_t wide = kTransposeBytes * 8 / std::max<int64_t>(bits, 8);
+  const bool fills = rows == kUnknown || (rows >= wide && (rows % wide == 0 || rows % kTransposeTile != 0));
+  return fills ? std::max(wide, kTransposeTile) : kTransposeTile;
+}
+
 /// A transposition in tiles that fit the first cache. Rows, and columns, that fill no tiles are one run.
 void tile_transposition(Schedule& s, const Facts& f, size_t other, const Target& target) {
   const size_t last = f.extent.size() - 1, first_column = columns_from(f, other + 1, last),
                rows_from = ragged_run_from(f, 0, other);
   if (first_column < last) s.fuse_iterators(f.id, int(first_column), int(last - first_column + 1));
+  const int64_t tile = transposed_rows(f, other, product(f, rows_from, other + 1));
   if (rows_from < other) s.fuse_iterators(f.id, int(rows_from), int(other - rows_from + 1));
   other = rows_from;
   const std::vector<LoopRV> loops = s.get_loops(f.id);
-  const std::vector<LoopRV> rows = s.split(loops[other], {-1, kTransposeTile});
+  const std::vector<LoopRV> rows = s.split(loops[other], {-1, tile});
   const std::vector<LoopRV> columns = s.split(loops.back(), {-1, kTransposeTile});
   std::vector<LoopRV> outer(loops.begin(), loops.end() - 1);
   outer[other] = rows[0];

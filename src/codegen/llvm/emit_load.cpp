@@ -61,6 +61,7 @@ V Emitter::read(const Buffer& b, llvm::Type* what, V from, V mask) {
 }
 
 V Emitter::load(const BufferLoad& n) {
+  if (V v = load_turned(n)) return memory_to_value(v, n.dtype);
   const PrimExpr at = flat_index(n.buffer, n.indices);
   return memory_to_value(n.dtype.is_scalar() ? load_scalar(n, at) : load_vector(n, at), n.dtype);
 }
@@ -114,13 +115,16 @@ V Emitter::load_strided(const BufferLoad& n, const PrimExpr& base, int64_t strid
   return v;
 }
 
+/// Does one instruction read lanes from anywhere?
+bool Emitter::gathers(DataType t) const { return target_->has("avx512f") && t.bits >= 32 && t.lanes >= 8; }
+
 /// Lanes from anywhere: wide gathers are worth one instruction; narrow or strided ones are loads and inserts.
 V Emitter::gather(const BufferLoad& n, const PrimExpr& at, V mask) {
   const int64_t lanes = n.dtype.lanes;
   llvm::Type* element = memory_type(n.dtype);
   auto* vector = llvm::FixedVectorType::get(element, unsigned(lanes));
   const auto affine = as_affine(at);
-  const bool gathers = target_->has("avx512f") && n.dtype.bits >= 32 && lanes >= 8;
+  const bool gathers = this->gathers(n.dtype);
   if (affine && !mask && !gathers && lanes <= 64) {
     V first = index(affine->base), by = index(affine->stride), v = llvm::PoisonValue::get(vector);
     for (int64_t lane = 0; lane < lanes; ++lane) {

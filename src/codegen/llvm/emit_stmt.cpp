@@ -417,7 +417,7 @@ void Emitter::serial_loop(const For& n, const Stmt& inside, V begin, V end, bool
 }
 
 void Emitter::loop(const For& n) {
-  if (matrix(n)) return;
+  if (matrix(n) || transposed(n)) return;
   const auto extent = as_int(n.extent);
   if (extent && *extent <= 0) return;
   if (n.kind == ForKind::parallel && !frame_->parallel && !(extent && *extent == 1)) return parallel_loop(n);

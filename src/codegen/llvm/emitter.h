@@ -15,6 +15,7 @@
 #include "codegen/llvm/math.h"
 #include "codegen/lowered.h"
 #include "codegen/matrix_loops.h"
+#include "codegen/transposed_loop.h"
 #include "target/narrow_float.h"
 
 namespace llvm {
@@ -117,6 +118,7 @@ class Emitter {
   V load_vector(const tir::BufferLoad& n, const PrimExpr& at);
   V load_strided(const tir::BufferLoad& n, const PrimExpr& base, int64_t stride, V mask);
   V gather(const tir::BufferLoad& n, const PrimExpr& at, V mask);
+  bool gathers(DataType t) const;
 
   // emit_call.cpp
   V atomic(std::string_view name, const tir::Call& n);
@@ -144,6 +146,20 @@ class Emitter {
   V call_llvm(const tir::Call& n);
   V call_extern(const tir::Call& n);
   V call_packed(const tir::Call& n);
+
+  // emit_transposed.cpp
+  struct Turned;
+  bool transposed(const tir::For& n);
+  int64_t turned_along(const TransposedLoad& l, const TransposedLoop& loop) const;
+  void whole_tile(const tir::For& n, const Turned& tile);
+  void cut_tile(const tir::For& n, const Turned& tile);
+  std::vector<V> read_columns(const TransposedLoad& l, const Turned& tile, V first, int64_t row, int64_t lane,
+                              int64_t count, int64_t along);
+  void turn_tile(const TransposedLoad& l, const Turned& tile, FunctionRef<void(int64_t row, V)> use);
+  void store_turned(const tir::For& n, const Turned& tile);
+  void loop_over_turned(const tir::For& n, const Turned& tile);
+  void edge_tile(const tir::For& n, Turned tile, V rows, V columns, llvm::BasicBlock* next);
+  V load_turned(const tir::BufferLoad& n);
 
   // emit_integer.cpp
   V saturated(V v, DataType from, DataType to);  ///< a float as an integer of at most 32 bits
@@ -193,6 +209,9 @@ class Emitter {
   BoundsOf bounds_;
   std::string symbol_;
   int bodies_ = 0, constants_ = 0;
+  /// Tiles of the loop that is emitted, by their loads: where they lie, and the variable of their rows.
+  std::unordered_map<const tir::BufferLoad*, std::pair<V, const tir::Var*>> turned_;
+  bool turned_now_ = false;
   std::unique_ptr<llvm::DIBuilder> debug_;
   llvm::DIFile* file_ = nullptr;
   std::unordered_map<const Object*, int32_t> loops_;

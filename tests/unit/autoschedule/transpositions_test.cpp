@@ -58,5 +58,25 @@ TEST(Transpositions, OfHeadsOfSymbolicLengthAreTiled) {
     ASSERT_TRUE(same(run(p, {{"length", n}}), run(f, {{"length", n}}))) << n;
 }
 
+Program bytes(int64_t rows, int64_t columns) {
+  Tensor a = te::placeholder({columns, rows}, u8, "A");
+  return {
+      "bytes",
+      te::create_prim_func({a, te::compute(
+                                   {rows, columns}, [&](const Vars& v) { return a({v[1], v[0]}); }, "O")}),
+      {}};
+}
+
+TEST(Transpositions, TilesOfBytesHaveMoreRowsUnlessThatMakesAnEdge) {
+  const Target t = target_of({});
+  for (const auto& [rows, wanted] : {std::pair{64, 32}, {48, 16}, {20, 16}, {100, 32}}) {
+    const Program p = bytes(rows, 50);
+    EXPECT_EQ(expect_same(p, t, "elementwise"), "applied");
+    EXPECT_NE(steps_of(default_schedule(p.function, t)).find("factors=[-1, " + std::to_string(wanted) + "]"),
+              std::string::npos)
+        << rows;
+  }
+}
+
 }  // namespace
 }  // namespace tenon::testing

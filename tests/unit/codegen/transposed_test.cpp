@@ -1,0 +1,87 @@
+// SPDX-License-Identifier: Apache-2.0
+// Rows of what lies in columns: tiles that are turned in registers, whole ones and those at an edge, of every
+// width of elements, copied and computed with, on processors with masks and without.
+#include <fmt/format.h>
+
+#include "ir/tir.h"
+#include "kernels.h"
+#include "target/target.h"
+
+namespace tenon::test {
+namespace {
+
+using namespace tir;
+
+struct Shape {
+  int64_t rows, columns, tile_rows, tile_columns;
+};
+
+/// o[i, j] = f(a[j, i]) in tiles; both sizes may be symbols.
+Program transposition(const Shape& s, DataType t, bool symbolic, bool doubled) {
+  const Buffer a = flat("a", s.rows * s.columns, t), o = flat("o", s.rows * s.columns, t);
+  const VarRef n = var("n"), m = var("m"), i0 = var("i0"), j0 = var("j0"), i = var("i");
+  const PrimExpr rows = symbolic ? PrimExpr(n) : PrimExpr(s.rows),
+                 columns = symbolic ? PrimExpr(m) : PrimExpr(s.columns);
+  const PrimExpr row = i0 * PrimExpr(s.tile_rows), column = j0 * PrimExpr(s.tile_columns);
+  const bool cut = symbolic || s.columns % s.tile_columns;
+  const PrimExpr lanes = make<Ramp>(column, PrimExpr(int64_t(1)), s.tile_columns);
+  const PrimExpr mask = cut ? make<LT>(lanes, make<Broadcast>(columns, s.tile_columns)) : PrimExpr();
+  const PrimExpr from = make<Ramp>(row + i + column * rows, rows, s.tile_columns),
+                 to = make<Ramp>((row + i) * columns + column, PrimExpr(int64_t(1)), s.tile_columns);
+  PrimExpr value = load(a, {from}, mask);
+  if (doubled) value = value + value;
+  const PrimExpr here =
+      symbolic || s.rows % s.tile_rows ? min(rows - row, PrimExpr(s.tile_rows)) : PrimExpr(s.tile_rows);
+  const Stmt body = for_(i, 0, here, store(o, value, {to}, mask));
+  return program("turn", {a, o}, symbolic ? std::vector<VarRef>{n, m} : std::vector<VarRef>{},
+                 for_(i0, 0, ceildiv(rows, PrimExpr(s.tile_rows)),
+                      for_(j0, 0, ceildiv(columns, PrimExpr(s.tile_columns)), body)));
+}
+
+const Shape kShapes[] = {{64, 16, 32, 16}, {37, 21, 16, 16}, {16, 5, 16, 16}, {70, 9, 64, 8}};
+
+TEST(Transposed, TilesOfEveryWidthAreThoseOfTheLoop) {
+  bool symbolic = false;
+  for (const DataType t : {u8, DataType::int_(16), f32, boolean})
+    for (const Shape& s : kShapes) {
+      SCOPED_TRACE(fmt::format("{} of {}x{}", to_string(t), s.rows, s.columns));
+      std::vector<int64_t> sizes;
+      if (symbolic) sizes = {s.rows, s.columns};
+      expect_same(transposition(s, t, symbolic, t != boolean && !symbolic),
+                  {random_array({s.rows * s.columns}, t, 5), NDArray::zeros({s.rows * s.columns}, t)}, sizes,
+                  0, false);
+      symbolic = !symbolic;
+    }
+}
+
+TEST(Transposed, EachElementIsInItsPlaceWithMasksAndWithout) {
+  for (const char* cpu : {"llvm", "llvm -mcpu=x86-64-v3", "llvm -mcpu=x86-64-v2"}) {
+    const Target target = parse_target(cpu);
+    for (const DataType t : {u8, i32})
+      for (const Shape& s : {kShapes[1], kShapes[3]})
+        for (const bool symbolic : {false, true}) {
+          const NDArray a = random_array({s.rows * s.columns}, t, 9),
+                        o = NDArray::zeros({s.rows * s.columns}, t);
+          std::vector<int64_t> sizes;
+          if (symbolic) sizes = {s.rows, s.columns};
+          ASSERT_EQ(run_llvm(transposition(s, t, symbolic, false).lowered, {a, o}, sizes, 2, target), 0);
+          for (int64_t i = 0; i < s.rows; ++i)
+            for (int64_t j = 0; j < s.columns; ++j)
+              ASSERT_EQ(o.element_int(i * s.columns + j), a.element_int(j * s.rows + i))
+                  << cpu << " " << to_string(t) << " " << s.rows << "x" << s.columns << " at " << i << ", "
+                  << j;
+        }
+  }
+}
+
+TEST(Transposed, InPlaceEachRowIsReadBehindTheStoresOfThoseBefore) {
+  const Buffer a = flat("a", 512, u8);
+  const VarRef i = var("i");
+  const PrimExpr from = make<Ramp>(i, PrimExpr(int64_t(32)), int64_t(16)),
+                 to = make<Ramp>(i * PrimExpr(int64_t(32)), PrimExpr(int64_t(1)), int64_t(16));
+  expect_same(program("in_place", {a}, {}, for_(i, 0, 16, store(a, load(a, {from}), {to}))),
+              {random_array({512}, u8, 3)}, {}, 0, false);
+}
+
+}  // namespace
+}  // namespace tenon::test
