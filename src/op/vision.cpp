@@ -1,11 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
-// Boxes: non-maximum suppression, overlap, valid ones, priors; and the pixels of a block as channels.
+// Boxes: overlap, valid ones, priors; and the pixels of a block as channels.
 #include <fmt/format.h>
 
 #include <cmath>
 
 #include "base/define_type.h"
 #include "op/attrs_vision.h"
+#include "op/boxes.h"
 #include "op/family.h"
 #include "op/program.h"
 
@@ -13,108 +14,6 @@ namespace tenon::op {
 namespace {
 
 using Tensors = std::vector<te::Tensor>;
-
-bool expect_boxes(InferContext& ctx, const Shape& s, const char* what) {
-  if (!s.empty() && ctx.require_equal(s.back(), PrimExpr(4))) return true;
-  return ctx.error(fmt::format("{} {} are no boxes of 4 numbers", what, show(s)));
-}
-
-// ---------------------------------------------------------------- non-maximum suppression
-PrimExpr room(const Call& call, const PrimExpr& boxes) {
-  const int64_t most = attrs_of<NmsAttrs>(call).max_boxes;
-  return most > 0 ? simplify(tir::min(boxes, PrimExpr(most))) : boxes;
-}
-Type infer_nms(InferContext& ctx) {
-  for (size_t i = 0; i < 2; ++i) {
-    if (!ctx.expect_rank(ctx.tensor(i), i ? "scores" : "boxes", 3)) return {};
-    if (!ctx.expect_domain(ctx.tensor(i).dtype, Domain::floating)) return {};
-  }
-  if (!ctx.expect_same_type(ctx.tensor(0).dtype, ctx.tensor(1).dtype)) return {};
-  Shape boxes, scores;
-  if (!ctx.expect_shape(ctx.tensor(0), ctx.name(0), boxes) ||
-      !ctx.expect_shape(ctx.tensor(1), ctx.name(1), scores))
-    return {};
-  if (!expect_boxes(ctx, boxes, "boxes")) return {};
-  if (!ctx.require_equal(boxes[0], scores[0]) || !ctx.require_equal(boxes[1], scores[2]))
-    return ctx.error(fmt::format("boxes {} and scores {} do not belong together", show(boxes), show(scores)),
-                     "scores are (batch, classes, boxes)");
-  for (size_t i = 2; i < 5; ++i)
-    if (ctx.tensor(i).ndim > 0) return ctx.error(ctx.name(i) + " must be a scalar");
-  if (!ctx.expect_domain(ctx.tensor(2).dtype, Domain::integer)) return {};
-  const PrimExpr most = simplify(scores[0] * scores[1] * room(ctx.call, boxes[1]));
-  return graph::tuple_type({make_type(Shape{most, PrimExpr(3)}, 2, i64), make_type(Shape(), 0, i64)});
-}
-
-struct Corners {
-  PrimExpr low_y, low_x, high_y, high_x;
-  PrimExpr area() const { return (high_y - low_y) * (high_x - low_x); }
-};
-Corners corners(const std::function<PrimExpr(int64_t)>& box, bool centred) {
-  const PrimExpr a = wide(box(0)), b = wide(box(1)), c = wide(box(2)), d = wide(box(3));
-  if (!centred) return {tir::min(a, c), tir::min(b, d), tir::max(a, c), tir::max(b, d)};
-  const PrimExpr half = constant(a.dtype(), 0.5);
-  return {b - d * half, a - c * half, b + d * half, a + c * half};
-}
-PrimExpr common_area(const Corners& p, const Corners& q) {
-  const PrimExpr zero = constant(p.low_y.dtype(), 0);
-  const PrimExpr h = tir::min(p.high_y, q.high_y) - tir::max(p.low_y, q.low_y);
-  const PrimExpr w = tir::min(p.high_x, q.high_x) - tir::max(p.low_x, q.low_x);
-  return tir::max(h, zero) * tir::max(w, zero);
-}
-PrimExpr overlap(const Corners& p, const Corners& q) {
-  const PrimExpr common = common_area(p, q), zero = constant(common.dtype(), 0);
-  const PrimExpr all = p.area() + q.area() - common;
-  return tir::select(tir::gt(all, zero), tir::div(common, tir::select(tir::gt(all, zero), all, zero + 1)),
-                     zero);
-}
-
-/// Classes one after the other, boxes by falling score: each is kept unless it overlaps one that was.
-Tensors def_nms(const Call& call, const Tensors& in) {
-  const auto& a = attrs_of<NmsAttrs>(call);
-  const PrimExpr batch = in[1].shape()[0], classes = in[1].shape()[1], n = in[1].shape()[2];
-  const Shape out = output_info(call).shape;
-  const te::Tensor order = order_of(in[1], 2, true);
-  auto body = [&](const Array<tir::Buffer>& ins, const Array<tir::Buffer>& outs) {
-    const tir::Buffer &found = outs[0], &count = outs[1], &state = outs[2];
-    // State: boxes found before this class, and whether the box at hand overlaps one that was found.
-    const PrimExpr zero = 0, one = 1, total = tir::load(count, {}), before = tir::load(state, {zero});
-    const PrimExpr limit = tir::min(tir::cast(i64, tir::load(ins[2], {})), room(call, n));
-    auto corners_at = [&](const PrimExpr& b, const PrimExpr& i) {
-      return corners([&](int64_t k) { return tir::load(ins[0], {b, i, PrimExpr(k)}); }, a.center_point_box);
-    };
-    auto consider = [&](const PrimExpr& b, const PrimExpr& c, const PrimExpr& r) {
-      return named("box", tir::load(ins[5], {b, c, r}), [&](const PrimExpr& box) {
-        const PrimExpr high = tir::gt(wide(tir::load(ins[1], {b, c, box})),
-                                      tir::cast(wide_type(in[1].dtype()), tir::load(ins[4], {})));
-        const PrimExpr open = tir::lt(total - before, limit);
-        const tir::Stmt against = named("kept", total - before, [&](const PrimExpr& kept) {
-          return each("k", kept, [&](const PrimExpr& k) {
-            const Corners p = corners_at(b, box),
-                          q = corners_at(b, tir::load(found, {before + k, PrimExpr(2)}));
-            const PrimExpr share = overlap(p, q);
-            return when(tir::gt(share, tir::cast(share.dtype(), tir::load(ins[3], {}))),
-                        tir::store(state, one, {one}));
-          });
-        });
-        const tir::Stmt keep =
-            tir::seq({tir::store(found, b, {total, PrimExpr(0)}), tir::store(found, c, {total, PrimExpr(1)}),
-                      tir::store(found, box, {total, PrimExpr(2)}), tir::store(count, total + 1, {})});
-        return when(tir::logical_and(high, open),
-                    tir::seq({tir::store(state, zero, {one}), against,
-                              when(tir::eq(tir::load(state, {one}), zero), keep)}));
-      });
-    };
-    auto each_class = [&](const Shape& at) {
-      return tir::seq({tir::store(state, total, {zero}),
-                       each("r", n, [&](const PrimExpr& r) { return consider(at[0], at[1], r); })});
-    };
-    return tir::seq({each_of(out, [&](const Shape& at) { return tir::store(found, zero, at); }),
-                     tir::store(count, zero, {}), each_of({batch, classes}, each_class)});
-  };
-  const Tensors r = te::external({out, Shape(), Shape{PrimExpr(2)}}, {i64, i64, i64},
-                                 {in[0], in[1], in[2], in[3], in[4], order}, body, "non_max_suppression");
-  return {r[0], r[1]};
-}
 
 // ---------------------------------------------------------------- box_iou
 Type infer_iou(InferContext& ctx) {
@@ -256,17 +155,6 @@ Tensors def_reorg(const Call& call, const Tensors& in) {
 }
 
 const bool vision_registered = [] {
-  register_op(
-      "vision.non_max_suppression",
-      "Boxes by falling score that overlap no box kept before, per class: (batch, class, box) each, and how "
-      "many.",
-      FusionKind::opaque, infer_nms, def_nms)
-      .argument("boxes", "Tensor", "(batch, boxes, 4)")
-      .argument("scores", "Tensor", "(batch, classes, boxes)")
-      .argument("max_output_boxes_per_class", "Tensor", "integer scalar")
-      .argument("iou_threshold", "Tensor", "scalar: boxes that share more than this are one")
-      .argument("score_threshold", "Tensor", "scalar: scores not above it are no boxes")
-      .attrs<NmsAttrs>();
   register_op("vision.box_iou",
               "What boxes have in common over what they cover together, each of a with each of b.",
               FusionKind::injective, infer_iou, def_iou)
@@ -294,5 +182,4 @@ const bool vision_registered = [] {
 }  // namespace
 }  // namespace tenon::op
 
-template struct tenon::DefineTypes<tenon::op::NmsAttrs, tenon::op::BoxAttrs, tenon::op::ScoreAttrs,
-                                   tenon::op::StrideAttrs>;
+template struct tenon::DefineTypes<tenon::op::BoxAttrs, tenon::op::ScoreAttrs, tenon::op::StrideAttrs>;
