@@ -77,8 +77,9 @@ class LowerIntrin : public Rewriter {
     for (size_t k = named.size(); k-- > 0;) r = make<Let>(named[k].first, named[k].second, r);
     return cast(t, r);
   }
-  static PrimExpr double_precision(std::string_view name, const std::vector<PrimExpr>& args) {
+  PrimExpr double_precision(std::string_view name, const std::vector<PrimExpr>& args) const {
     const PrimExpr& x = args[0];
+    if (name == "fmod") return math_.fmod(x, args[1]);
     const PrimExpr one = const_of(x.dtype(), 1);
     if (name == "rsqrt") return quotient(one, intrin("tir.sqrt", x));
     if (name == "sigmoid") return quotient(one, add(one, intrin("tir.exp", minus(x))));

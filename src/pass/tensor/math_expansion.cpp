@@ -337,6 +337,7 @@ E MathExpansion::binary(std::string_view name, const E& x, const E& y) const {
   if (name == "atan2") return atan2(x, y);
   if (name == "hypot") return hypot(x, y);
   if (name == "nextafter") return nextafter(x, y);
+  if (name == "fmod") return fmod(x, y);
   return {};
 }
 

@@ -28,6 +28,7 @@ class MathExpansion {
   E binary(std::string_view name, const E& x, const E& y) const;
   /// Float32 or float64.
   E nextafter(const E& x, const E& y) const;
+  E fmod(const E& x, const E& y) const;  ///< null: not without fma
 
  private:
   // expression shorthands (math_expansion.cpp)

@@ -170,6 +170,17 @@ E MathExpansion::hypot(const E& x, const E& y) const {
   const E infinite = either(same(magnitude(x), f(x, kInf)), same(magnitude(y), f(y, kInf)));
   return pick(infinite, f(x, kInf), r);
 }
+E MathExpansion::fmod(const E& x, const E& y) const {
+  if (!fma_) return {};  // rounded apart, the remainder is not exact
+  // A quotient that rounds up to the next integer leaves a remainder below zero, which is exact like any
+  // other: a multiple of the last place of y, and not larger than y.
+  const double exact = std::ldexp(1, x.dtype().bits == 64 ? std::numeric_limits<double>::digits - 1
+                                                          : std::numeric_limits<float>::digits - 1);
+  const E a = magnitude(x), b = magnitude(y), q = quotient(a, b);
+  const E r = fma(minus(intrin("tir.trunc", q)), b, a), near = pick(less(r, f(x, 0)), add(r, b), r);
+  const E holds = both(less(q, f(x, exact)), less(b, f(x, kInf)));
+  return call(x.dtype(), "tir.select_rare", {negate(holds), make<Mod>(x, y), with_sign(near, x)});
+}
 E MathExpansion::nextafter(const E& x, const E& y) const {
   const E n = bits(x), zero = lanes_of(n.dtype().element(), x, 0), one = lanes_of(n.dtype().element(), x, 1);
   const E away = same(less(x, y), negate(less(n, zero)));  // the magnitude grows

@@ -4,6 +4,7 @@
 #include <bit>
 #include <cmath>
 #include <functional>
+#include <random>
 
 #include "ir/lookup.h"
 #include "ir/tir.h"
@@ -336,6 +337,57 @@ TEST(Values, TwoArgumentFunctions) {
       body.push_back(store(buffers.back(), call(x.dtype(), op, {x, y}), {at}));
     }
     expect_same(program("two", buffers, {}, for_(i, 0, n / 8, seq(body))), arrays, {}, 3);
+  }
+}
+
+/// Quotients at whole numbers and beside them, small and beyond the digits of the type; and special values.
+std::vector<std::pair<double, double>> remainders_of(DataType t) {
+  std::vector<std::pair<double, double>> out;
+  std::mt19937_64 random(7);
+  auto real = [&](double exponent) {
+    const double v = std::ldexp(double(random() % 1000003 + 1) / 500000, int(exponent));
+    return t == f32 ? double(float(v)) : v;
+  };
+  auto next = [&](double v, double to) {
+    return t == f32 ? double(std::nextafterf(float(v), float(to))) : std::nextafter(v, to);
+  };
+  for (int k = 0; k < 4000; ++k) {
+    const double y = real(double(random() % 40) - 20), n = double(random() % (k % 2 ? 50 : 1 << 23));
+    const double near = t == f32 ? double(float(n * y)) : n * y, x = next(near, k % 3 ? 1e30 : 0);
+    out.emplace_back(k % 3 == 2 ? near : x, y);
+    out.emplace_back(-real(double(random() % 100) - 50), k % 5 ? y : -y);
+  }
+  const double inf = std::numeric_limits<double>::infinity(), nan = std::nan("");
+  const double small = t == f32 ? 1e-45 : 5e-324, large = t == f32 ? 3e38 : 1.7e308;
+  const double special[] = {0.0,  -0.0, 1,     -1,         4,     -4,     2,  inf,
+                            -inf, nan,  small, -3 * small, large, -large, 0.1};
+  for (double x : special)
+    for (double y : special) out.emplace_back(x, y);
+  out.resize(out.size() / 8 * 8);
+  return out;
+}
+
+TEST(Values, RemaindersAreExact) {
+  for (const DataType t : {f32, f64}) {
+    const auto pairs = remainders_of(t);
+    const auto n = int64_t(pairs.size());
+    std::vector<double> left, right;
+    for (const auto& [x, y] : pairs) left.push_back(x), right.push_back(y);
+    const Buffer a = flat("a", n, t), b = flat("b", n, t), o = flat("o", n, t);
+    const VarRef i = var("i");
+    const PrimExpr at = at_lanes(i, 8), x = load(a, {at}), y = load(b, {at});
+    const Program p = program("remainder", {a, b, o}, {},
+                              for_(i, 0, n / 8, store(o, call(x.dtype(), "tir.fmod", {x, y}), {at})));
+    const std::vector<NDArray> arrays{array_of(left, t), array_of(right, t), NDArray::zeros({n}, t)};
+    ASSERT_EQ(run_llvm(p.lowered, arrays), 0);
+    for (int64_t k = 0; k < n; ++k) {
+      const double u = arrays[0].element(k), v = arrays[1].element(k), r = arrays[2].element(k);
+      const double wanted = t == f32 ? double(std::fmod(float(u), float(v))) : std::fmod(u, v);
+      if (std::isnan(wanted))
+        EXPECT_TRUE(std::isnan(r)) << u << " mod " << v << ": " << r;
+      else
+        EXPECT_TRUE(r == wanted && std::signbit(r) == std::signbit(wanted)) << u << " mod " << v << ": " << r;
+    }
   }
 }
 
