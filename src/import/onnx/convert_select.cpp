@@ -74,9 +74,11 @@ Values compress(N& n) {
   const auto most = tir::as_int(simplify(extent)), given = tir::as_int(conditions[0]);
   Expr condition = n.in(1);  // what goes beyond the axis says nothing
   if (most && given && *given > *most) condition = n.slice(condition, 0, 0, *most);
-  const Expr r =
-      n.op("compress", {flat ? flattened(n, 0) : n.in(0), condition}, make_attrs<CompressAttrs>(axis, flat));
-  return {first_of(n, n.item(r, 0), size_t(axis), size_of_value(n, n.item(r, 1), "kept"))};
+  // Only what is kept is moved: its number is known before it is.
+  const Expr found = n.op("nonzero", {condition});
+  const PrimExpr kept = size_of_value(n, n.item(found, 1), "kept");
+  const Expr at = n.reshape(first_of(n, n.item(found, 0), 1, kept), {kept});
+  return {n.op("take", {flat ? flattened(n, 0) : n.in(0), at}, make_attrs<AxisAttrs>(axis))};
 }
 Values unique(N& n) {
   const bool flat = !n.has_attr("axis");
