@@ -229,6 +229,11 @@ FirstWay first_way(DataType t, const PrimExpr& n, const PrimExpr& k) {
   return wanted && *wanted <= kMostInserted ? FirstWay::insert : FirstWay::heap;
 }
 
+bool side_by_side(const Shape& x, size_t axis) {
+  const auto width = tir::as_int(x.back());
+  return axis + 1 != x.size() && width && *width >= kScannedLanes;
+}
+
 static te::Tensor first_across(const te::Tensor& x, size_t axis, bool descending, int64_t count) {
   Shape shape = x.shape();
   const PrimExpr n = shape[axis];
@@ -243,8 +248,8 @@ static te::Tensor first_across(const te::Tensor& x, size_t axis, bool descending
 te::Tensor first_by(const te::Tensor& x, size_t axis, bool descending, const PrimExpr& count, FirstWay way) {
   if (way == FirstWay::plain) return first_by_comparing(x, axis, descending, count);
   const PrimExpr k = simplify(tir::cast(i64, count));
-  const auto few = tir::as_int(k), width = tir::as_int(x.shape().back());
-  if (way == FirstWay::insert && few && *few > 0 && axis + 1 != x.ndim() && width && *width >= kScannedLanes)
+  const auto few = tir::as_int(k);
+  if (way == FirstWay::insert && few && *few > 0 && side_by_side(x.shape(), axis))
     return first_across(x, axis, descending, *few);
   const te::Tensor rows = axis_last(x, axis);
   Shape outer = rows.shape(), shape;

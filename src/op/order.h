@@ -23,6 +23,8 @@ enum class FirstWay {
 inline constexpr int64_t kMostRanked = 16;   ///< elements that are placed by ranks
 inline constexpr int64_t kLeastRadix = 200;  ///< elements that counting bytes pays for
 inline constexpr int64_t kMostInserted = 8;  ///< first elements that are kept in order
+/// The same of as many rows as a vector has lanes, which one insertion serves.
+inline constexpr int64_t kMostInsertedAcross = 16;
 
 /// Why elements of that type and number have no codes; "" when they have.
 std::string no_codes(DataType t, const PrimExpr& n);

@@ -44,8 +44,13 @@ std::string no_insertion(const Call& call, const Target&) {
   if (std::string none = no_codes_along(call, attrs_of<TopKAttrs>(call).axis); !none.empty()) return none;
   const auto wanted = first_wanted(call);
   if (!wanted) return "how many are wanted is not known";
-  if (*wanted <= kMostInserted) return {};
-  return fmt::format("{} are more than the {} that are kept in order", *wanted, kMostInserted);
+  const graph::TensorType& x = tensor_arg(call, 0);
+  const auto shape = shape_of(x);
+  const bool across =
+      shape && side_by_side(*shape, size_t(normal_axis(attrs_of<TopKAttrs>(call).axis, x.ndim)));
+  const int64_t most = across ? kMostInsertedAcross : kMostInserted;
+  if (*wanted <= most) return {};
+  return fmt::format("{} are more than the {} that are kept in order", *wanted, most);
 }
 Strategy topk_strategy() {
   return Strategy([](const Call&, const Target&) {

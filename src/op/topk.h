@@ -9,6 +9,8 @@ namespace tenon::op {
 /// through memory, gains nothing.
 constexpr int64_t kPartOfRow = 4;
 
+/// Are there rows side by side across memory, for every lane of a vector?
+bool side_by_side(const Shape& x, size_t axis);
 /// The first `count` positions in the order of each row, of elements without codes.
 te::Tensor first_by_comparing(const te::Tensor& x, size_t axis, bool descending, const PrimExpr& count);
 /// topk by finding the first, or by a sort of the whole row.

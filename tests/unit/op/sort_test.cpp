@@ -76,6 +76,16 @@ TEST(TopK, LargestAndSmallestWithPositions) {
   expect_refused("topk", {random({2, 3})}, {}, {"one size"}, {shape({1, 1})});
 }
 
+TEST(TopK, ManyOfRowsSideBySideAreKeptInOrder) {
+  for (const int64_t k : {9, 16, 17})
+    for (const DataType t : {f32, f16, DataType::int_(8)}) {
+      const NDArray x = random({2, 40, 19}, t, -3, 3, uint64_t(k));
+      const auto r = run_all("topk", {x}, make_attrs<TopKAttrs>(int64_t(1), true), {shape({k})});
+      expect_all(r[1], {2, k, 19},
+                 [&](const Index& i) { return double(wanted_order(x, 1, i, true)[size_t(i[1])]); });
+    }
+}
+
 TEST(TopK, FewOfALongRowAndSizesThatOnlyTheRunKnows) {
   for (const bool largest : {true, false})
     for (int64_t k : {1, 2, 5, 16}) {
