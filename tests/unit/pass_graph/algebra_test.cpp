@@ -332,6 +332,35 @@ TEST(EinsumToMatmul, WhereRowsColumnsAndSumHaveLabels) {
   }
 }
 
+TEST(EinsumToMatmul, ThreeOperandsAreTakenTwoAtATime) {
+  struct {
+    std::string subscripts;
+    std::vector<int64_t> x, y, z;
+    Names ops;
+  } cases[] = {// The second and third first: 5·6·2 products rather than 9·5·6.
+               {"ij,jk,kl->il", {9, 5}, {5, 6}, {6, 2}, {"matmul", "matmul"}},
+               {"ij,jk,kl->il", {2, 9}, {9, 6}, {6, 5}, {"matmul", "matmul"}},
+               {"...ij,...jk,...kl->...li", {3, 2, 9}, {3, 9, 6}, {3, 6, 5}, {"matmul", "matmul"}},
+               {"bi,bj,bk->bijk", {2, 3}, {2, 4}, {2, 5}, {"einsum"}},
+               {"ii,ij,jk->ik", {4, 4}, {4, 5}, {5, 3}, {"einsum"}},
+               {"ij,jk,kl->il", {2, 9}, {1, 6}, {6, 5}, {"einsum"}}};
+  for (const auto& c : cases) {
+    Model m;
+    const Expr x = m.param("x", Array<PrimExpr>(c.x.begin(), c.x.end())),
+               y = m.param("y", Array<PrimExpr>(c.y.begin(), c.y.end())),
+               z = m.param("z", Array<PrimExpr>(c.z.begin(), c.z.end()));
+    const IRModule in =
+        m.done(m.op("einsum", {tuple_of({x, y, z})}, op::make_attrs<op::EinsumAttrs>(c.subscripts)));
+    const IRModule out =
+        apply(in, {"einsum_to_matmul", "eliminate_dead_code"},
+              {random_array(c.x), random_array(c.y, f32, 9), random_array(c.z, f32, 4)}, 1e-4);
+    if (c.ops == Names{"einsum"})
+      EXPECT_EQ(ops_of(out), c.ops) << c.subscripts << "\n" << print(out);
+    else
+      EXPECT_EQ(std::ranges::count(ops_of(out), "matmul"), 2) << c.subscripts << "\n" << print(out);
+  }
+}
+
 TEST(FoldTranspose, DenseOfManyRowsByWhatIsNoConstant) {
   for (const int64_t rows : {8, 9})
     for (const bool constant : {false, true}) {

@@ -7,8 +7,11 @@
 //
 // Each label of the einsum is one of the batch, of the rows, of the columns or of the sum; where one of the
 // last three has none, or a label is in one operand alone, the einsum stays. Constants fold and are packed
-// like those of any product. Needs: types; normal form. Keeps: types; values up to the order of sums.
+// like those of any product. More than two operands are first taken two at a time, those with the fewest
+// products before the others; results between them are rounded, so that narrow types stay.
+// Needs: types; normal form. Keeps: types; values up to the order of sums.
 #include <algorithm>
+#include <map>
 
 #include "ir/structural.h"
 #include "op/body_rewriter.h"
@@ -72,6 +75,45 @@ std::optional<Product> product_of(const op::Subscripts& s, const Array<PrimExpr>
   return made;
 }
 
+constexpr size_t kLetters = 26;
+
+/// Operands that are taken together first, and what their product is summed to.
+struct Pair {
+  size_t first = 0, second = 1;
+  std::string output;
+};
+/// The cheapest pair by known sizes. Null: nothing is summed, a label has two sizes or occurs twice, or there
+/// are more of them than letters.
+std::optional<Pair> cheapest_pair(const op::Subscripts& s, const std::vector<Array<PrimExpr>>& shapes) {
+  std::map<char, PrimExpr> sizes;
+  for (size_t k = 0; k < shapes.size(); ++k)
+    for (size_t i = 0; i < s.inputs[k].size(); ++i) {
+      const auto [at, fresh] = sizes.emplace(s.inputs[k][i], shapes[k][i]);
+      if (s.inputs[k].find(s.inputs[k][i], i + 1) != std::string::npos) return {};
+      if (!fresh && !structural_equal(at->second, shapes[k][i])) return {};
+    }
+  if (sizes.size() == s.output.size() || sizes.size() > kLetters) return {};
+  std::optional<Pair> best;
+  double least = 0;
+  for (size_t i = 0; i < shapes.size(); ++i)
+    for (size_t j = i + 1; j < shapes.size(); ++j) {
+      std::string others = s.output, both = s.inputs[i];
+      for (size_t k = 0; k < shapes.size(); ++k)
+        if (k != i && k != j) others += s.inputs[k];
+      for (const char c : s.inputs[j])
+        if (both.find(c) == std::string::npos) both += c;
+      double products = 1;
+      for (const char c : both)
+        if (const auto n = tir::as_int(sizes.at(c))) products *= double(*n);
+      if (best && products >= least) continue;
+      least = products;
+      best = Pair{i, j, {}};
+      for (const char c : both)
+        if (others.find(c) != std::string::npos) best->output += c;
+    }
+  return best;
+}
+
 class EinsumToMatmul : public BodyRewriter {
  protected:
   Expr visit(const Expr& value, const VarRef&) override {
@@ -101,10 +143,55 @@ class EinsumToMatmul : public BodyRewriter {
     return out;
   }
 
+  /// Two operands become one, and what is left is looked at again.
+  Expr pairwise(const Expr& value, const Call& call, const Array<Expr>& operands) {
+    const auto* out = as_tensor(value->type);
+    if (!out || !(out->dtype == f32 || out->dtype == f64)) return value;
+    std::vector<Array<PrimExpr>> shapes;
+    std::vector<int64_t> ranks;
+    for (const Expr& e : operands) {
+      const auto shape = known_shape(e);
+      if (!shape || as_tensor(e)->dtype != out->dtype) return value;
+      shapes.push_back(*shape);
+      ranks.push_back(int64_t(shape->size()));
+    }
+    const op::Subscripts s = op::parse_subscripts(op::attrs_of<op::EinsumAttrs>(call).subscripts, ranks);
+    const auto pair = s.problem.empty() ? cheapest_pair(s, shapes) : std::nullopt;
+    if (!pair) return value;
+    Array<Expr> left{sum_of(call, {operands[pair->first], operands[pair->second]},
+                            {s.inputs[pair->first], s.inputs[pair->second]}, pair->output)};
+    std::vector<std::string> labels{pair->output};
+    for (size_t k = 0; k < shapes.size(); ++k) {
+      if (k == pair->first || k == pair->second) continue;
+      left.push_back(operands[k]);
+      labels.push_back(s.inputs[k]);
+    }
+    return sum_of(call, left, labels, s.output);
+  }
+  /// An einsum of these labels, as products of matrices where it is one.
+  Expr sum_of(const Call& of, const Array<Expr>& operands, const std::vector<std::string>& labels,
+              const std::string& output) {
+    std::map<char, char> letters;
+    auto spelled = [&](const std::string& term) {
+      std::string text;
+      for (const char c : term) text += letters.emplace(c, char('a' + letters.size())).first->second;
+      return text;
+    };
+    std::string text;
+    for (const std::string& term : labels) text += (text.empty() ? "" : ",") + spelled(term);
+    text += "->" + spelled(output);
+    const Expr sum =
+        emit(op::op_call("einsum", {emit(op::tuple(operands))},
+                         op::make_attrs<op::EinsumAttrs>([&](auto& a) { a.subscripts = text; }), of.origin));
+    const Expr made = definition(sum), better = einsum(made, *made.as<Call>());
+    return better.same_as(made) ? sum : emit(better);
+  }
+
   Expr einsum(const Expr& value, const Call& call) {
     const Expr whole = definition(call.args[0]);
     const auto* operands = (whole ? whole : call.args[0]).as<Tuple>();
-    if (!operands || operands->items.size() != 2) return value;
+    if (!operands || operands->items.size() < 2) return value;
+    if (operands->items.size() > 2) return pairwise(value, call, operands->items);
     Expr x = operands->items[0], y = operands->items[1];
     const auto *of_x = as_tensor(x), *of_y = as_tensor(y), *out = as_tensor(value->type);
     const auto p = known_shape(x), q = known_shape(y);
