@@ -231,9 +231,11 @@ RuleOutcome elementwise(Draft& draft, const Site& site) {
   const int64_t outer = product(f, 0, from), size = product(f, from, n);
   int64_t lanes = vectors ? pick_lanes(size, cost::lanes_for(f, draft.target)) : 1;
   const int64_t panel = vectors ? 0 : panel_along(f, n - 1);
-  if (panel >= kMinLanes)
-    if (const int64_t in_panel = pick_lanes(panel, cost::lanes_for(f, draft.target)); panel % in_panel == 0)
-      lanes = in_panel;
+  if (panel >= kMinLanes) {  // lanes stay in a panel
+    lanes = cost::lanes_for(f, draft.target);
+    while (lanes > 1 && panel % lanes) lanes /= 2;
+    if (lanes < kMinLanes) lanes = 1;
+  }
   if (const size_t run = symbolic_run_from(f, 0, n - 1); lanes == 1 && run + 1 < n) {
     s.fuse_iterators(f.id, int(run), int(n - run));
     return elementwise(draft, {f.id, facts_of(s, f.id)});
