@@ -45,6 +45,29 @@ V Emitter::float_binary(uint32_t node, DataType t, V a, V b) {
   return nullptr;
 }
 
+/// a / b towards zero. Lanes whose divisors are no constants are divided as floats: processors divide vectors
+/// of those alone, and twice the digits of the integers give every quotient. It fits the type, and b is not
+/// zero.
+V Emitter::lane_quotient(DataType t, V a, V b, bool is_unsigned) {
+  constexpr int kWordBits = 32, kHalfBits = 16;
+  const bool in_floats =
+      t.is_vector() && t.bits <= kWordBits && !llvm::isa<llvm::Constant>(b) && !is_riscv(target_);
+  if (!in_floats) return is_unsigned ? b_.CreateUDiv(a, b) : b_.CreateSDiv(a, b);
+  const bool half = t.bits <= kHalfBits;
+  llvm::Type *real = type((half ? f32 : f64).with_lanes(t.lanes)), *word = type(i32.with_lanes(t.lanes));
+  auto as_float = [&](V v) {
+    if (!half) return is_unsigned ? b_.CreateUIToFP(v, real) : b_.CreateSIToFP(v, real);
+    return b_.CreateSIToFP(is_unsigned ? b_.CreateZExt(v, word) : b_.CreateSExt(v, word), real);
+  };
+  V q = b_.CreateFDiv(as_float(a), as_float(b));
+  if (half) return b_.CreateTrunc(b_.CreateFPToSI(q, word), type(t));
+  return is_unsigned ? b_.CreateFPToUI(q, type(t)) : b_.CreateFPToSI(q, type(t));
+}
+V Emitter::lane_remainder(DataType t, V a, V b, bool is_unsigned) {
+  if (!t.is_vector() || t.bits > 32) return is_unsigned ? b_.CreateURem(a, b) : b_.CreateSRem(a, b);
+  return b_.CreateSub(a, b_.CreateMul(lane_quotient(t, a, b, is_unsigned), b));
+}
+
 /// Div, Mod, FloorDiv, FloorMod of integers. A divisor that is zero counts as one, and the one quotient that
 /// overflows wraps: no input may stop the process.
 V Emitter::division(uint32_t node, const PrimExpr& ea, const PrimExpr& eb) {
@@ -66,11 +89,12 @@ V Emitter::division(uint32_t node, const PrimExpr& ea, const PrimExpr& eb) {
   if (is_unsigned(t) || (ba.min >= 0 && bb.min >= 0)) {
     // Narrow division where 32 bits hold both: several times faster, and lanes stay in vectors.
     if (t.bits == 64 && ba.max <= UINT32_MAX && bb.max <= UINT32_MAX) {
-      llvm::Type* narrow = type(DataType::uint(32, t.lanes));
-      V x = b_.CreateTrunc(a, narrow), y = b_.CreateTrunc(b, narrow);
-      return b_.CreateZExt(quotient ? b_.CreateUDiv(x, y) : b_.CreateURem(x, y), type(t));
+      const DataType word = DataType::uint(32, t.lanes);
+      V x = b_.CreateTrunc(a, type(word)), y = b_.CreateTrunc(b, type(word));
+      return b_.CreateZExt(quotient ? lane_quotient(word, x, y, true) : lane_remainder(word, x, y, true),
+                           type(t));
     }
-    return quotient ? b_.CreateUDiv(a, b) : b_.CreateURem(a, b);
+    return quotient ? lane_quotient(t, a, b, true) : lane_remainder(t, a, b, true);
   }
   if (bb.min <= -1 && bb.max >= -1) {
     const __int128 lowest = -(__int128(1) << (t.bits - 1));
@@ -80,9 +104,9 @@ V Emitter::division(uint32_t node, const PrimExpr& ea, const PrimExpr& eb) {
       b = b_.CreateSelect(overflow, constant(t, 1), b);
     }
   }
-  V q = quotient || floor ? b_.CreateSDiv(a, b) : nullptr;
+  V q = quotient || floor ? lane_quotient(t, a, b, false) : nullptr;
   if (node == kind<Div>) return q;
-  V r = q ? b_.CreateSub(a, b_.CreateMul(q, b)) : b_.CreateSRem(a, b);
+  V r = q ? b_.CreateSub(a, b_.CreateMul(q, b)) : lane_remainder(t, a, b, false);
   if (node == kind<Mod>) return r;
   V down = bb.min > 0 ? b_.CreateICmpSLT(r, constant(t, 0))
                       : b_.CreateAnd(b_.CreateICmpNE(r, constant(t, 0)),

@@ -102,6 +102,8 @@ class Emitter {
   V integer_binary(uint32_t node, DataType t, V a, V b);
   V float_binary(uint32_t node, DataType t, V a, V b);
   V division(uint32_t node, const PrimExpr& a, const PrimExpr& b);
+  V lane_quotient(DataType t, V a, V b, bool is_unsigned);
+  V lane_remainder(DataType t, V a, V b, bool is_unsigned);
   V ramp_compare(uint32_t node, const PrimExpr& a, const PrimExpr& b);
   V cast(V v, DataType from, DataType to);
   V narrow_cast(V v, DataType from, DataType to);  ///< between float32 and a float of 16 bits

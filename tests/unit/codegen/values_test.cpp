@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Every kind of expression in every data type, scalar and vector, through LLVM and C, against the
 // interpreter.
+#include <algorithm>
 #include <bit>
 #include <cmath>
 #include <functional>
@@ -204,6 +205,40 @@ TEST(Values, DivisionByZeroAndOverflowDoNotTrap) {
           expect_close(out, out_c, 0, op.name);
         }
       }
+    }
+  }
+}
+
+TEST(Values, QuotientsOfLanesAreThoseOfOne) {
+  std::mt19937_64 random(3);
+  for (const DataType t :
+       {DataType::int_(8), u8, DataType::int_(16), DataType::uint(16), i32, DataType::uint(32)}) {
+    const int64_t n = 4096, lowest = t.is_uint() ? 0 : -(int64_t(1) << (t.bits - 1)),
+                  highest = (int64_t(1) << (t.is_uint() ? t.bits : t.bits - 1)) - 1;
+    const Buffer a = flat("a", n, t), b = flat("b", n, t), q = flat("q", n, t), r = flat("r", n, t);
+    NDArray x = NDArray::empty({n}, t), y = NDArray::empty({n}, t);
+    auto within = [&](int64_t v) { return std::clamp(v, lowest, highest); };
+    for (int64_t k = 0; k < n; ++k) {
+      // Multiples of the divisor and their neighbours, of divisors of every size.
+      const int64_t wide = int64_t(random() >> 1), shift = int64_t(random() % uint64_t(t.bits));
+      int64_t d = within(lowest + wide % (highest - lowest + 1)) >> shift;
+      if (d == 0) d = 1;
+      const int64_t m = int64_t(random() % uint64_t(highest / std::abs(d) + 1)) * d;
+      y.set_element_int(k, d);
+      x.set_element_int(k, k % 5 == 0 ? (k % 10 ? lowest : highest) : within((k % 3 ? m : -m) + k % 4 - 1));
+    }
+    const VarRef i = var("i");
+    const PrimExpr at = at_lanes(i, 16), u = load(a, {at}), v = load(b, {at});
+    const Stmt body = seq({store(q, make<Div>(u, v), {at}), store(r, make<Mod>(u, v), {at})});
+    const NDArray quotients = NDArray::zeros({n}, t), remainders = NDArray::zeros({n}, t);
+    ASSERT_EQ(run_llvm(program("lanes", {a, b, q, r}, {}, for_(i, 0, n / 16, body)).lowered,
+                       {x, y, quotients, remainders}),
+              0);
+    for (int64_t k = 0; k < n; ++k) {
+      const int64_t c = x.element_int(k), d = y.element_int(k);
+      if (c == lowest && d == -1) continue;  // it wraps
+      ASSERT_EQ(quotients.element_int(k), c / d) << to_string(t) << " " << c << " / " << d;
+      ASSERT_EQ(remainders.element_int(k), c % d) << to_string(t) << " " << c << " / " << d;
     }
   }
 }
