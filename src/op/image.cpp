@@ -150,8 +150,14 @@ struct Axis {
     return whole("tir.ceil", x - num(0.5));
   }
 
-  /// Elements and weights that make up output element o.
+  /// Every element has the place of its own number.
+  bool unchanged() const {
+    return !given_scale() && same_dim(in, out) && a.coordinate_transformation_mode != "tf_crop_and_resize";
+  }
+
+  /// Elements and weights that make up output element o; a null weight is one.
   std::vector<std::pair<PrimExpr, PrimExpr>> taps(const PrimExpr& o) const {
+    if (unchanged()) return {{o, PrimExpr()}};
     if (a.method == "nearest_neighbor") return {{nearest(o), PrimExpr()}};
     const PrimExpr x = coordinate(o), low = tir::call(real, "tir.floor", {x}), t = x - low;
     const PrimExpr first = tir::cast(i64, low);
@@ -212,7 +218,7 @@ Tensors def_resize(const Call& call, const Tensors& in, size_t n) {
           more = d > 0;
         }
         // Integers are rounded, not cut off.
-        if (!nearest && x.dtype().is_integer()) sum = tir::call(real, "tir.round", {sum});
+        if (x.dtype().is_integer() && sum.dtype().is_float()) sum = tir::call(real, "tir.round", {sum});
         PrimExpr value = tir::cast(out.dtype, sum);
         if (a.coordinate_transformation_mode != "tf_crop_and_resize") return value;
         PrimExpr inside = tir::true_();

@@ -95,7 +95,7 @@ const char* const modes[] = {"half_pixel", "half_pixel_symmetric", "pytorch_half
 TEST(Resize, MethodsAndModes) {
   for (const char* mode : modes)
     for (const char* method : {"linear", "cubic"})
-      for (const Dims& size : {Dims{6, 8}, Dims{5, 3}, Dims{1, 7}})
+      for (const Dims& size : {Dims{6, 8}, Dims{5, 3}, Dims{1, 7}, Dims{6, 4}, Dims{3, 9}, Dims{3, 4}})
         check({1, 2, 3, 4}, size, [&](ResizeAttrs& a) {
           a.method = method;
           a.coordinate_transformation_mode = mode;
@@ -105,7 +105,7 @@ TEST(Resize, MethodsAndModes) {
 TEST(Resize, NearestInAllRoundings) {
   for (const char* mode : modes)
     for (const char* round : {"round_prefer_floor", "round_prefer_ceil", "floor", "ceil"})
-      for (const Dims& size : {Dims{6, 8}, Dims{4, 2}, Dims{1, 16}})
+      for (const Dims& size : {Dims{6, 8}, Dims{4, 2}, Dims{1, 16}, Dims{2, 3}})
         check({1, 1, 2, 4}, size, [&](ResizeAttrs& a) {
           a.method = "nearest_neighbor";
           a.coordinate_transformation_mode = mode;
@@ -142,6 +142,7 @@ TEST(Resize, IntegersRoundAndMistakesAreRefused) {
   const NDArray x = values({1, 1, 1, 2}, {0, 255}, u8);
   EXPECT_EQ(list(run("image.resize2d", {x}, {}, {tenon::op::shape({1, 4})})),
             (std::vector<double>{0, 64, 191, 255}));
+  EXPECT_EQ(list(run("image.resize2d", {x}, {}, {tenon::op::shape({1, 2})})), (std::vector<double>{0, 255}));
   Array<Expr> size{tenon::op::shape({2, 2})};
   expect_refused("image.resize2d", {x}, make_attrs<ResizeAttrs>([](ResizeAttrs& a) { a.method = "lanczos"; }),
                  {"lanczos"}, size);
