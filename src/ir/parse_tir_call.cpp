@@ -481,7 +481,9 @@ Value Converter::call(const Ast* a) {
   const Ast* d = named(a, "dtype");
   std::vector<Value> values;
   for (size_t i = 0; i < n; ++i) values.push_back(value(arg(i)));
-  if (known->arguments >= 2 && known->vector && f != "ldexp")
+  // Where the call says its own type, arguments have theirs: a byte and the words of a table.
+  const bool one_type = type_rule(*known) != IntrinsicType::given && f != "ldexp";
+  if (known->arguments >= 2 && known->vector && one_type)
     for (size_t i = 1; i < n; ++i) {
       unify(values[0], values[i], a);
       for (size_t j = 1; j < i; ++j) unify(values[j], values[i], a);

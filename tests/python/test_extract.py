@@ -17,6 +17,15 @@ def main(x: R.Tensor((8, 20), "float32"), w: R.Tensor((24, 20), "float32")) -> R
     return y
 """
 
+BYTES = """
+@R.function
+def main(x: R.Tensor((4, 300), "uint8")) -> R.Tensor((4, 300), "uint8"):
+    a = R.qnn.dequantize(x, R.const(0.05, "float32"), R.const(128, "uint8"))
+    b = R.sigmoid(a)
+    y = R.qnn.quantize(b, R.const(0.00390625, "float32"), R.const(0, "uint8"), out_dtype="uint8")
+    return y
+"""
+
 
 def tensor(rows, columns):
     return memoryview(array.array("f", [((7 * k) % 11 - 5) / 4 for k in range(rows * columns)])).cast("B").cast("f", (rows, columns))
@@ -51,6 +60,18 @@ class Extract(unittest.TestCase):
         back = tenon.compile(tenon.parse(MODEL), override=[str(into)])
         self.assertEqual(self.result(back), self.result(self.own))
         self.assertEqual(self.own.overrides, {})
+
+    def test_a_table_of_bytes(self):
+        """A function between bytes is a table of constants in its kernel, which reads back."""
+        self.model.write_text(BYTES)
+        data = memoryview(bytes(k % 256 for k in range(4 * 300))).cast("B", (4, 300))
+        own, into = tenon.compile(self.model), self.folder / "kernel"
+        kernel = own.kernels(data)[0]["name"]
+        made = tenon.extract(self.model, kernel, into, inputs=[data])
+        self.assertIn("T.lookup(", made.program)
+        back = tenon.compile(self.model, override=into)
+        self.assertIn("proved by its schedule", back.overrides[kernel])
+        self.assertEqual(memoryview(back(data)).tobytes(), memoryview(own(data)).tobytes())
 
     def laid_out(self, made, free=""):
         """The kernel whose weights lie in panels of 8 columns (the last of padding, in part), in a folder."""

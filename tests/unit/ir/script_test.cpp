@@ -1,10 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 // Script text: the examples that people write are read, what is printed is read back into the same module.
+#include <fmt/format.h>
 #include <gtest/gtest.h>
 
 #include <cstdio>
 #include <fstream>
 
+#include "ir/lookup.h"
 #include "ir/structural.h"
 #include "ir/text.h"
 #include "ir/tir.h"
@@ -146,6 +148,23 @@ class Module:
         T.evaluate(T.likely(n > 2))
         T.ret(n)
 )");
+}
+
+/// A table of 256 bytes that gives bytes of the operand's type, which the printer leaves out, and of another.
+TEST(Script, TablesOfBytes) {
+  std::string words;
+  for (int i = 0; i < tir::kLookupWords; ++i) words += fmt::format(", T.int32({})", i * 1000003);
+  round_trip(fmt::format(R"(
+@I.ir_module
+class Module:
+    @T.prim_func
+    def f(A: T.Buffer((64,), "uint8"), B: T.Buffer((64,), "uint8"), C: T.Buffer((64,), "int8")):
+        for i in range(32):
+            B[i] = T.lookup(A[i]{0})
+            C[i] = T.call("tir.lookup", A[i]{0}, dtype="int8")
+        B[T.Ramp(32, 1, 32)] = T.lookup(A[T.Ramp(32, 1, 32)]{0})
+)",
+                         words));
 }
 
 TEST(Script, BlocksOfAllKinds) {
