@@ -429,7 +429,7 @@ EXPLAINED = [
     Explained(("Resize",), "accepted", "ScalesValidation", "ONNX Runtime resizes some sets of axes only"),
     Explained(("Split",), "accepted", "Invalid num_outputs value", "of fewer elements than pieces the later pieces are empty"),
     Explained(("PRelu",), "refused", "T0501", "slopes are stretched to the data, as the standard says, never the data to the slopes"),
-    Explained(("GatherND",), "refused", "T0509", "an index into an axis of nothing is outside; ONNX Runtime does not look where slices have no elements", of_nothing("GatherND")),
+    Explained(("GatherND", "com.microsoft::GatherND"), "refused", "T0509", "an index into an axis of nothing is outside; ONNX Runtime does not look where slices have no elements", of_nothing("GatherND")),
     Explained(("Loop",), "differs", r"\w+\[0[^\]]*\], wanted \w+\[0[^\]]*\]", "what a loop of no iteration collects has the shape that its body gives; ONNX Runtime gives 0 for sizes that it does not know", runs_no_iteration),
     Explained(("Loop",), "accepted", "Broadcaster", "what a loop of no iteration collects has the shape that its body gives; ONNX Runtime gives it rank 1", runs_no_iteration),
     Explained(("com.microsoft::QLinearAdd", "com.microsoft::QLinearMul", "com.microsoft::QLinearAveragePool"), "differs", "np.u?int8", "halfway between two numbers the even one is taken before the zero point is added, as QuantizeLinear does; ONNX Runtime adds it first", ties_of_odd_zero_points),
