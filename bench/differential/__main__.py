@@ -17,6 +17,7 @@ Each model runs with its sizes known (`sizes`) and with symbolic sizes (`symboli
 With --networks layers are drawn that have channels as models do, with a symbolic batch, and the third mode is a precision:
     bf16, f16   --precision, batch symbolic    bf16sizes   batch known
     qdq         quantised by ONNX Runtime's quantiser
+    qdqverify   the same, every pass checked (by name only)
 
 A finding is cut down to a few nodes and written to OUT/SEED_MODE: model.onnx, inputs_0.npz and finding.txt. Kinds of findings:
     differs     another result                  refused     Tenon refuses what ONNX Runtime runs
@@ -42,7 +43,7 @@ import judge
 import shrink
 from worker import Worker
 
-EXTRA = [m for m in judge.MODES if m not in ("sizes", "symbolic", "interpreter", *judge.PRECISIONS)]
+EXTRA = [m for m in judge.MODES if m not in ("sizes", "symbolic", *judge.PRECISIONS, *judge.BY_NAME)]
 
 
 def modes_of(seed, only, networks):

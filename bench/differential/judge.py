@@ -44,8 +44,10 @@ MODES = {
     "bf16sizes": Mode({"precision": "bf16"}, symbolic=False, loose=0.03),
     "f16": Mode({"precision": "f16"}, loose=0.01),
     "qdq": Mode({}, loose=0.08, quantised=True),
+    "qdqverify": Mode({"verify": True}, symbolic=False, loose=0.08, quantised=True),
 }
 PRECISIONS = ("bf16", "bf16sizes", "f16", "qdq")
+BY_NAME = ("interpreter", "qdqverify")  # never drawn
 
 
 # What the interpreter says where compiled programs say the other: a shape is not the one that is required.

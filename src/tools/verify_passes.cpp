@@ -16,6 +16,7 @@
 #include "ir/walk.h"
 #include "pipeline/program_entry.h"
 #include "runtime/executable.h"
+#include "tools/verify_bounds.h"
 
 namespace tenon {
 namespace {
@@ -113,25 +114,6 @@ std::string difference(const std::vector<NDArray>& want, const std::vector<NDArr
                          first, a.element(first), b.element(first));
   }
   return {};
-}
-
-/// A pass that rounds values may change results. How far that may take one, no fixed tolerance tells:
-/// iterated maps and steps enlarge it.
-constexpr double kRoundings = 16;
-
-/// Values of floating type, each with a relative error of at most `by`.
-Any rounded(const Any& v, double by, std::mt19937_64& random) {
-  if (auto a = v.try_as<NDArray>(); a && *a && (*a).dtype().is_float()) {
-    NDArray out = NDArray::empty((*a).shape(), (*a).dtype());
-    for (int64_t i = 0; i < out.size(); ++i)
-      out.set_element(i, (*a).element(i) * (1 + (double(random() >> 11) * 0x1p-52 - 1) * by));
-    return Any(out);
-  }
-  auto items = v.try_as<Array<Any>>();
-  if (!items || !*items) return v;
-  Array<Any> out;
-  for (const Any& i : *items) out.push_back(rounded(i, by, random));
-  return out;
 }
 
 /// Before and after a pass, most of a module is the same.
@@ -244,6 +226,11 @@ class VerifyPasses : public PassInstrument {
       rounding_ += by;
       slack_.clear();
     }
+    // Machine code contracts as the program around it lets it, whatever the pass declares.
+    if (!may_step_ && (pass.changes != Changes::nothing || evaluate_)) {
+      may_step_ = true;
+      slack_.clear();
+    }
   }
   /// The results that later modules are compared with; null when the function cannot be run.
   const std::vector<NDArray>* begin(const IRModule& module) {
@@ -261,6 +248,10 @@ class VerifyPasses : public PassInstrument {
       for (size_t i = 0; i < inputs_.size(); ++i) by_name_[f->params[i]->name] = inputs_[i];
       given_ = inputs_;
       if (runnable(module)) reference_ = first_run(module, inputs_.size() == options_.inputs.size());
+      if (reference_ && quantizes(module)) {
+        quantised_ = module;
+        quantised_values_ = arguments(module);
+      }
     }
     return reference_ ? &*reference_ : nullptr;
   }
@@ -271,7 +262,8 @@ class VerifyPasses : public PassInstrument {
     if (!runnable(module)) return;
     const std::vector<NDArray> got = run(module);
     std::string text = difference(*reference_, got, options_);
-    if (!text.empty() && unrounded_) text = difference(*reference_, got, options_, slack());
+    if (!text.empty() && (unrounded_ || (may_step_ && quantised_)))
+      text = difference(*reference_, got, options_, slack());
     if (!text.empty()) tell_difference(pass, options_.function, text);
   }
 
@@ -284,45 +276,22 @@ class VerifyPasses : public PassInstrument {
     return true;
   }
 
-  /// How far each result may be off once values are rounded: some times what as large errors in the inputs
-  /// do.
+  /// How far each result may be off once values are rounded, and once quantised values are a step away.
   const std::vector<double>& slack() {
     if (!slack_.empty()) return slack_;
+    auto run_with = [&](const IRModule& module, const std::vector<Any>& values) {
+      return run(module, values);
+    };
     slack_.assign(reference_->size(), 0);
-    std::mt19937_64 random(options_.seed);
-    for (size_t k = 0; k < slack_.size(); ++k) {
-      const NDArray& a = (*reference_)[k];
-      for (int64_t i = 0; a.dtype().is_float() && i < a.size(); ++i)
-        if (const double x = std::abs(a.element(i)) * rounding_; std::isfinite(x))
-          slack_[k] = std::max(slack_[k], x);
-    }
-    for (int draw = 0; draw < 4; ++draw) {
-      std::vector<Any> values;
-      for (const Any& v : unrounded_values_) values.push_back(rounded(v, rounding_, random));
-      std::vector<NDArray> results;
-      try {
-        results = run(unrounded_, values);
-      } catch (const Error&) {  // its checks fail then: nothing is known of the results
-      }
-      for (size_t k = 0; k < slack_.size(); ++k)
-        slack_[k] =
-            std::max(slack_[k], k < results.size() ? distance((*reference_)[k], results[k]) : INFINITY);
-    }
-    for (double& s : slack_) s *= kRoundings;
+    auto add = [&](const std::vector<double>& more) {
+      for (size_t k = 0; k < slack_.size(); ++k) slack_[k] += more[k];
+    };
+    if (unrounded_)
+      add(what_rounding_does({unrounded_, unrounded_values_, *reference_, options_.seed, run_with},
+                             rounding_));
+    if (may_step_ && quantised_)
+      add(what_steps_do({quantised_, quantised_values_, *reference_, options_.seed, run_with}));
     return slack_;
-  }
-
-  /// The largest difference of two elements; infinite when the shapes differ or only one is a number.
-  static double distance(const NDArray& a, const NDArray& b) {
-    if (a.shape() != b.shape()) return INFINITY;
-    double out = 0;
-    for (int64_t i = 0; i < a.size(); ++i) {
-      const double x = a.element(i), y = b.element(i);
-      if (x == y || (std::isnan(x) && std::isnan(y))) continue;
-      const double d = std::abs(x - y);
-      out = std::max(out, std::isnan(d) ? INFINITY : d);
-    }
-    return out;
   }
 
   std::vector<NDArray> first_run(const IRModule& module, bool given) {
@@ -399,8 +368,10 @@ class VerifyPasses : public PassInstrument {
   VerifyPassesOptions options_;
   bool started_ = false;
   IRModule before_, unrounded_;  ///< unrounded_: as it was before the first pass that rounds
-  std::vector<Any> unrounded_values_;
+  IRModule quantised_;           ///< as it was at first, where it quantises
+  std::vector<Any> unrounded_values_, quantised_values_;
   double rounding_ = 0;
+  bool may_step_ = false;  ///< a number in front of a quantisation may have been rounded elsewhere
   std::vector<double> slack_;
   std::vector<Any> inputs_, given_, weights_;
   std::map<std::string, Any> by_name_;

@@ -361,6 +361,49 @@ TEST(VerifyPasses, RoundingMayDoWhatSmallErrorsInTheInputsDo) {
   EXPECT_THROW(run_passes(iterated(1), wrong, context), Error);
 }
 
+/// A product of bytes whose sums are halves of the next quantisation's step: as real numbers rounding decides
+/// where they go, as integers each goes to the even one.
+IRModule between_steps() {
+  return parse_module(R"(@I.ir_module
+class Module:
+    @R.function
+    def main(x: R.Tensor((32, 4), "uint8")):
+        a = R.qnn.dequantize(x, R.const(0.1, "float32"), R.const(0, "uint8"))
+        w = R.qnn.dequantize(R.const([[1, 3, -5], [2, 1, 7], [5, 1, -1], [1, 3, 3]], "int8"), R.const(0.05, "float32"), R.const(0, "int8"))
+        b = R.matmul(a, w)
+        c = R.qnn.quantize(b, R.const(0.01, "float32"), R.const(100, "uint8"), out_dtype="uint8")
+        d = R.qnn.dequantize(c, R.const(0.01, "float32"), R.const(100, "uint8"))
+        return d
+)");
+}
+
+TEST(VerifyPasses, QuantisedValuesMayBeAStepAwayBehindAPassThatRounds) {
+  const Pass rounding[] = {get_pass("infer_types"), get_pass("to_a_normal_form"),
+                           get_pass("fake_quantization_to_integer")};
+  const NDArray x = random_array({32, 4}, u8);
+  auto results = [&](const IRModule& m) { return interpret(m, "main", {Any(x)}).as<NDArray>(); };
+  PassContext context = make_context();
+  const IRModule in = between_steps(), out = run_passes(in, rounding, context);
+  const NDArray want = results(in), got = results(out);
+  int64_t steps = 0;
+  for (int64_t i = 0; i < want.size(); ++i) steps += want.element(i) != got.element(i);
+  ASSERT_GT(steps, 0) << print(out);
+  VerifyPassesOptions options;
+  options.inputs = {Any(x)};
+  const auto checker = verify_passes({}, options);
+  context.instruments = {checker.get()};
+  EXPECT_NO_THROW(run_passes(in, rounding, context));
+  // It excuses neither many steps nor a pass that declares that it changes nothing.
+  for (const Pass& wrong :
+       {Pass{"break_softly", break_softly, 0, "", {}, Changes::rounding},
+        Pass{"fake_quantization_to_integer", get_pass("fake_quantization_to_integer").run, 0}}) {
+    const auto other = verify_passes({}, options);
+    context.instruments = {other.get()};
+    const Pass passes[] = {get_pass("infer_types"), get_pass("to_a_normal_form"), wrong};
+    EXPECT_THROW(run_passes(in, passes, context), Error) << wrong.name;
+  }
+}
+
 TEST(Compile, SliceOfASizeThatIsASum) {
   const IRModule in = parse_module(R"(@I.ir_module
 class Module:

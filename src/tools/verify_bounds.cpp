@@ -1,0 +1,155 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "tools/verify_bounds.h"
+
+#include <cmath>
+#include <numbers>
+#include <random>
+
+#include "ir/pass.h"
+#include "op/attrs.h"
+#include "op/body_rewriter.h"
+#include "op/build.h"
+
+namespace tenon {
+namespace {
+
+using namespace graph;
+
+constexpr int kDraws = 4;
+/// Errors of a pass add up in ways that few draws of errors of the inputs do not show.
+constexpr double kRoundings = 16;
+/// Of the quantised values this share is moved, far more than lie next to a half; so little more is allowed.
+constexpr double kMoved = 0.25, kSteps = 2;
+
+/// Values of floating type, each with a relative error of at most `by`.
+Any rounded(const Any& v, double by, std::mt19937_64& random) {
+  if (auto a = v.try_as<NDArray>(); a && *a && (*a).dtype().is_float()) {
+    NDArray out = NDArray::empty((*a).shape(), (*a).dtype());
+    for (int64_t i = 0; i < out.size(); ++i)
+      out.set_element(i, (*a).element(i) * (1 + (double(random() >> 11) * 0x1p-52 - 1) * by));
+    return Any(out);
+  }
+  auto items = v.try_as<Array<Any>>();
+  if (!items || !*items) return v;
+  Array<Any> out;
+  for (const Any& i : *items) out.push_back(rounded(i, by, random));
+  return out;
+}
+
+/// The largest difference of two elements; infinite when the shapes differ or only one is a number.
+double distance(const NDArray& a, const NDArray& b) {
+  if (a.shape() != b.shape()) return INFINITY;
+  double out = 0;
+  for (int64_t i = 0; i < a.size(); ++i) {
+    const double x = a.element(i), y = b.element(i);
+    if (x == y || (std::isnan(x) && std::isnan(y))) continue;
+    const double d = std::abs(x - y);
+    out = std::max(out, std::isnan(d) ? INFINITY : d);
+  }
+  return out;
+}
+
+/// Raises `most` to what the results of a run with errors are off by; its checks may fail then, and nothing
+/// is known.
+void raise(std::vector<double>& most, const MeasuredModel& m, const IRModule& module,
+           const std::vector<Any>& values) {
+  std::vector<NDArray> results;
+  try {
+    results = m.run(module, values);
+  } catch (const Error&) {
+  }
+  for (size_t k = 0; k < most.size(); ++k)
+    most[k] = std::max(most[k], k < results.size() ? distance(m.results[k], results[k]) : INFINITY);
+}
+
+/// The call of an operator that gives steps of few bits for real numbers; null for others.
+const Call* quantisation(const Expr& value) {
+  const auto* call = value.as<Call>();
+  const Op* op = call ? op_of(value) : nullptr;
+  if (!op || !op->name.starts_with("qnn.") || call->args.empty() || !as_tensor(call->args[0])) return nullptr;
+  if (op->name == "qnn.dynamic_quantize" || op->name == "qnn.simulated_quantize") return call;
+  const auto* t = as_tensor(value);
+  return t && t->dtype.is_integer() && t->dtype.bits <= 16 ? call : nullptr;
+}
+
+/// Puts other values in place of quantised ones: a share of them, which the operand's digits choose, is a
+/// step more or less, within the range of the type.
+class MoveSteps : public BodyRewriter {
+ public:
+  explicit MoveSteps(double phase) : phase_(phase) {}
+
+ protected:
+  Expr visit(const Expr& value, const VarRef&) override {
+    if (const Call* call = quantisation(value); call && as_tensor(value))
+      return moved(emit(value), call->args[0]);
+    const auto* item = value.as<TupleGetItem>();
+    const Call* call =
+        item && item->index == 0 ? definition_call(item->tuple, "qnn.dynamic_quantize") : nullptr;
+    return call ? moved(emit(value), call->args[0]) : value;
+  }
+
+ private:
+  Expr moved(const Expr& q, const Expr& operand) {
+    const DataType t = as_tensor(q)->dtype;
+    const Expr digits = emit_op("multiply", {as(operand, f32), op::scalar(kDigits, f32)});
+    const Expr wave = emit_op("sin", {emit_op("add", {digits, op::scalar(phase_, f32)})});
+    // |sin| is beyond this height for the share of arguments that is to move.
+    const double height = std::sin((1 - kMoved) * std::numbers::pi / 2);
+    const Expr step = emit_op("trunc", {emit_op("multiply", {wave, op::scalar(1 / height, f32)})});
+    Expr sum = emit_op("add", {as(q, f32), step});
+    if (t.is_float()) return sum;
+    const double low = t.is_uint() ? 0 : -std::ldexp(1, t.bits - 1), high = low + std::ldexp(1, t.bits) - 1;
+    sum = emit(op::op_call("clip", {sum}, op::make_attrs<op::ClipAttrs>(low, high)));
+    return as(sum, t);
+  }
+  /// Of the type: what it is, or a cast of it.
+  Expr as(const Expr& x, DataType t) {
+    return as_tensor(x)->dtype == t ? x : emit(op::op_call("cast", {x}, op::make_attrs<op::CastAttrs>(t)));
+  }
+
+  /// So many turns of the wave lie between neighbouring values that its heights are like random ones.
+  static constexpr double kDigits = 1e4;
+  double phase_;
+};
+
+}  // namespace
+
+std::vector<double> what_rounding_does(const MeasuredModel& m, double by) {
+  std::vector<double> most;
+  for (const NDArray& a : m.results) {
+    most.push_back(0);
+    for (int64_t i = 0; a.dtype().is_float() && i < a.size(); ++i)
+      if (const double x = std::abs(a.element(i)) * by; std::isfinite(x))
+        most.back() = std::max(most.back(), x);
+  }
+  std::mt19937_64 random(m.seed);
+  for (int draw = 0; draw < kDraws; ++draw) {
+    std::vector<Any> values;
+    for (const Any& v : m.values) values.push_back(rounded(v, by, random));
+    raise(most, m, m.module, values);
+  }
+  for (double& x : most) x *= kRoundings;
+  return most;
+}
+
+bool quantizes(const IRModule& module) {
+  bool found = false;
+  for (const auto& [name, f] : graph_functions(module))
+    for_each_binding(f->body, [&](const Binding& b) {
+      const Op* op = op_of(b->value);
+      found = found || (op && op->name.starts_with("qnn.") && !op->name.ends_with("dequantize"));
+    });
+  return found;
+}
+
+std::vector<double> what_steps_do(const MeasuredModel& m) {
+  std::vector<double> most(m.results.size(), 0);
+  PassContext typing;
+  const IRModule typed = run_pass("infer_types", m.module, typing);
+  for (int draw = 0; draw < kDraws; ++draw)
+    raise(most, m, rewrite_functions<MoveSteps>(typed, double(m.seed % 1024) + draw), m.values);
+  for (double& x : most) x *= kSteps;
+  return most;
+}
+
+}  // namespace tenon
