@@ -16,7 +16,8 @@ void verify(const IRModule& module, DiagnosticList& problems, bool typed = false
 using VerifiedPrograms = std::unordered_map<const Object*, ObjectRef>;
 /// The same of what a pass left, without the programs that are in `known`, which holds those of the module
 /// behind it. On the threads of ParallelPrograms. Two iterations of a parallel loop that touch one element
-/// are looked for in given modules only: what a pass makes of a program may show what was hidden in it.
+/// are looked for in given modules only, as are races under a condition: what a pass makes of a program may
+/// show what was hidden in it.
 void verify(const IRModule& module, DiagnosticList& problems, bool typed, VerifiedPrograms& known);
 void verify_prim_func(const std::string& name, const tir::PrimFunc& f, DiagnosticList& problems,
                       bool given = false);

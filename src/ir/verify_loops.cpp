@@ -81,7 +81,10 @@ class Loops {
     if (const auto* n = s.as<For>()) {
       const auto min = n->min ? as_int(n->min) : std::nullopt,
                  extent = n->extent ? as_int(n->extent) : std::nullopt;
-      if (n->kind == ForKind::parallel && n->extent && may_repeat(n->extent)) race(*n, always);
+      // Under a condition a pass may say one index for all that the condition leaves, at most one iteration
+      // too.
+      const bool as_written = given_ || conditions_ == 0;
+      if (n->kind == ForKind::parallel && n->extent && as_written && may_repeat(n->extent)) race(*n, always);
       const bool known = min && extent && *extent > 0 && *extent < large && *min > -large && *min < large;
       if (known) vars_[n->loop_var.get()] = {*min, *min + *extent - 1};
       // A loop that may be left need not come to its last iterations.
@@ -107,8 +110,10 @@ class Loops {
         for (const Buffer& b : n->alloc_buffers) of_blocks_.insert(b->data.get());
       const bool plain = s.is<Block>() || s.is<Allocate>() || s.is<DeclBuffer>() || s.is<AttrStmt>() ||
                          s.is<AllocateConst>() || s.is<LetStmt>();
+      conditions_ += s.is<IfThenElse>();
       for (const ObjectRef& c : children(s))
         if (c.is<StmtNode>()) stmt(c.cast<StmtNode>(), always && plain);
+      conditions_ -= s.is<IfThenElse>();
     }
   }
 
@@ -234,6 +239,7 @@ class Loops {
   std::string where_;
   DiagnosticList& problems_;
   bool given_;
+  int conditions_ = 0;  ///< around the statement
   Intervals vars_;
   std::unordered_set<const Var*> at_most_one_;  ///< sizes, as assumptions in front say
   std::unordered_set<const Var*> of_blocks_;    ///< memory that enclosing blocks allocate

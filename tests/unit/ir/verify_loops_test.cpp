@@ -97,6 +97,21 @@ TEST(VerifyLoops, InitsOfReductions) {
   EXPECT_EQ(begins("r"), "T0334");
 }
 
+/// What a condition leaves of sizes and indices passes know and the verifier does not.
+TEST(VerifyLoops, RacesUnderAConditionAreThoseOfGivenPrograms) {
+  const auto behind_a_pass = [](const std::string& text) {
+    DiagnosticList problems;
+    VerifiedPrograms known;
+    verify(parse_module("@T.prim_func\ndef f(A: T.Buffer((8,), \"float32\"), n: T.int64):\n" + text),
+           problems, false, known);
+    return problems.all().size();
+  };
+  const std::string race = "for i in T.parallel(n):\n", store = "A[0] = T.float32(1)\n";
+  EXPECT_EQ(behind_a_pass("    if 3 - n >= n:\n        " + race + "            " + store), 0u);
+  EXPECT_EQ(behind_a_pass("    " + race + "        " + store), 1u);
+  EXPECT_EQ(body("    if 3 - n >= n:\n        " + race + "            " + store), "T0335");
+}
+
 TEST(VerifyLoops, RacesOfParallelLoops) {
   // The same element in every iteration.
   EXPECT_EQ(body("    for i in T.parallel(8):\n        A[0] = B[i, 0]\n"), "T0335");
