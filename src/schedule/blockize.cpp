@@ -57,6 +57,8 @@ struct Blockizer {
       s.refuse("T0744", id,
                fmt::format("how far the loops inside drive iterator '{}' is unknown", v->var->name));
     c.step = analyzer.simplify(reach.max + 1);
+    // Loops inside that may not run have no tile to count in.
+    if (!analyzer.can_prove_ge(c.step, 1)) c.step = max(c.step, PrimExpr(1));
     if (!analyzer.can_prove(ge(outer, PrimExpr(0))))
       s.refuse("T0744", id,
                fmt::format("the loops outside {} drive iterator '{}' up and down", s.describe(loop_id),

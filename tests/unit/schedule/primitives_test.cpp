@@ -349,6 +349,17 @@ TEST(Pad, ClampedLoadsUnderAPredicate) {
   }
 }
 
+TEST(Blockize, LoopsThatMayNotRunHaveNoTile) {
+  Program p = conv_transposed(1, 2, 1, 2, 2);
+  Schedule s(p.function);
+  BlockRV pad = s.get_block("dilate");
+  const LoopRV within = s.split(s.get_loops(pad)[2], {-1, 2})[1];
+  s.blockize(within);
+  s.decompose_padding(pad, within);  // leaves no iteration for some tiles
+  s.blockize(within);
+  check(p, s);
+}
+
 TEST(Pad, ConditionsOfClampedLoadsHoldForWhatIsRead) {
   tir::VarRef n = tir::var("n");
   for (int64_t size : {1, 2, 6}) {
