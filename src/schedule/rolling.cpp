@@ -3,6 +3,7 @@
 // The window stays in a circular buffer, and each iteration computes only what the one before did not.
 #include <fmt/format.h>
 
+#include "analysis/condition.h"
 #include "schedule/define.h"
 #include "schedule/ring.h"
 
@@ -27,6 +28,35 @@ void require_no_ring(const State& s, int32_t id) {
                  fmt::format("it uses the circular buffer '{}', which holds one window at a time",
                              x->buffer->name),
                  "move blocks first, then roll");
+}
+
+/// Whether the block leaves elements of its window out that lie inside of the buffer: what is behind the last
+/// window would not be all that is new. `moving`: the iterator's value that drives the window on.
+static bool leaves_elements_out(State& s, int32_t id, int32_t loop_id, const BufferStore& put,
+                                const PrimExpr& moving) {
+  const Ref<BlockRealize> r = s.realize(id);
+  Analyzer a = s.analyzer();
+  bind_loops(s, a, id);
+  VarMap bound;
+  for (size_t i = 0; i < r->block->iter_vars.size(); ++i)
+    bound[r->block->iter_vars[i]->var.get()] = r->iter_values[i];
+  std::vector<Analyzer::Scope> inside;
+  for (size_t d = 0; d < put.indices.size(); ++d) {
+    const PrimExpr at = substitute(put.indices[d], bound);
+    inside.push_back(a.assume(ge(at, PrimExpr(0))));
+    inside.push_back(a.assume(lt(at, put.buffer->shape[d])));
+  }
+  std::unordered_set<const Var*> below, drive;
+  for (int32_t l : s.loops_of(id)) {
+    const Var* v = s.loop(l)->loop_var.get();
+    if (l != loop_id && s.inside(l, loop_id)) below.insert(v);
+    if (uses(moving, v)) drive.insert(v);
+  }
+  bool out = false;
+  for (const PrimExpr& c : conjuncts(r->predicate))
+    out = out || (uses_any(c, below) && uses_any(c, drive) && !a.can_prove(c));
+  while (!inside.empty()) inside.pop_back();  // the last first
+  return out;
 }
 
 static void rolling_buffer(State& s, int32_t id, int write_index) {
@@ -116,6 +146,9 @@ static void rolling_buffer(State& s, int32_t id, int write_index) {
   }
   const int position = (*positions)[size_t(dim)];
   CHECK(position >= 0, "what moves over a dimension is one of its indices");
+  if (leaves_elements_out(s, id, loop_id, *put, r->iter_values[size_t(position)]))
+    s.refuse("T0706", id, fmt::format("a condition leaves elements of its window of '{}' out", b->name),
+             "split its loops evenly, or roll first");
 
   Buffer ring = b;
   {

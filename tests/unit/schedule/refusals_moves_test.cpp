@@ -164,6 +164,11 @@ void refuse_moves(Refuser& refuse) {
     rolled(s);
     s.compute_at(s.get_block("O"), loop_around(s, "T", 1));
   });
+  refuse(row_windows(5, 4, 3, 1), "T0706", "leaves elements of its window of 'T' out", [](Schedule& s) {
+    s.compute_at(s.get_block("T"), loop_around(s, "O", 0));
+    s.split(loop_around(s, "T", 1), {-1, 4});
+    s.rolling_buffer(s.get_block("T"), 0);
+  });
   refuse(row_windows(5, 4, 3, 1), "T0781", "it fills a circular buffer", [&](Schedule& s) {
     rolled(s);
     s.unannotate(s.get_block("T"), "rolling_buffer");
