@@ -15,7 +15,11 @@ void require_no_ring(const State& s, int32_t id) {
   std::unordered_set<const Var*> rings;
   pre_order(s.function->body, [&](const ObjectRef& n) {
     const auto* b = n.as<Block>();
-    if (b && b->annotations.contains(kRing))
+    // A copy of a window (read_at) holds one at a time, as the window does.
+    bool ring = b && b->annotations.contains(kRing);
+    if (b && b->annotations.contains("auto_copy"))
+      for (const BufferRegion& x : b->reads) ring = ring || rings.contains(x->buffer->data.get());
+    if (ring)
       for (const BufferRegion& w : b->writes) rings.insert(w->buffer->data.get());
     return n.is<StmtNode>() || n.is<ArrayObj>();
   });

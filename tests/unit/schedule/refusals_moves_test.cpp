@@ -164,6 +164,12 @@ void refuse_moves(Refuser& refuse) {
     rolled(s);
     s.compute_at(s.get_block("O"), loop_around(s, "T", 1));
   });
+  refuse(row_windows(5, 4, 3, 1), "T0706", "it uses the circular buffer 'T_local'", [&](Schedule& s) {
+    rolled(s);
+    s.read_at(loop_around(s, "O", 1), s.get_block("O"), 0, "local");
+    const BlockRV out = s.cache_write(s.get_block("O"), 0, "local");
+    s.compute_at(s.get_block("O"), s.get_loops(out)[0]);
+  });
   refuse(row_windows(5, 4, 3, 1), "T0706", "leaves elements of its window of 'T' out", [](Schedule& s) {
     s.compute_at(s.get_block("T"), loop_around(s, "O", 0));
     s.split(loop_around(s, "T", 1), {-1, 4});
