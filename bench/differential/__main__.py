@@ -14,7 +14,8 @@ Each model runs with its sizes known (`sizes`) and with symbolic sizes (`symboli
     artifact    written to a file and loaded
     interpreter not compiled, but interpreted as it was imported (by name only: no code is made, so it is cheap)
 
-With --networks layers are drawn that have channels as models do, with a symbolic batch, and the third mode is a precision:
+With --networks layers are drawn that have channels as models do, with a symbolic batch (--networks blocks: also norms, caches, recurrent
+layers, resizing and slices of all kinds), and the third mode is a precision:
     bf16, f16   --precision, batch symbolic    bf16sizes   batch known
     qdq         quantised by ONNX Runtime's quantiser
     qdqverify   the same, every pass checked (by name only)
@@ -166,7 +167,8 @@ def main():
     parser.add_argument("--seconds", type=int, help="end after so long")
     parser.add_argument("--seed", type=int, default=1, help="of the first model (default 1)")
     parser.add_argument("--nodes", type=int, default=10, help="most operators drawn for a model (default 10)")
-    parser.add_argument("--networks", action="store_true", help="draw networks of layers with channels as models have them, in place of single operators")
+    parser.add_argument("--networks", nargs="?", const="layers", choices=("layers", "blocks"),
+                        help="draw networks of layers with channels as models have them, in place of single operators; blocks: of rarer layers, too")
     parser.add_argument("--modes", type=lambda s: s.split(","), help=f"in place of those above: {','.join(judge.MODES)}")
     parser.add_argument("--jobs", type=int, default=os.cpu_count(), help="processes")
     parser.add_argument("--timeout", type=int, default=60, help="seconds of processor time of one step that count as a hang (default 60)")

@@ -155,6 +155,14 @@ def casts_out_of_range(model, feed):
     return any(out(n) for n in nodes_of(model, "Cast", "CastLike"))
 
 
+def shrinks_ends(model, feed):
+    """Shrink of an integer at the end of its type, which no float that is next to it fits."""
+    def at_end(node):
+        a = known_value(model, feed, node.input[0])
+        return a is not None and a.dtype.kind in "iu" and bool(np.any(a.astype(np.float32) >= float(np.iinfo(a.dtype).max)))
+    return any(at_end(n) for n in nodes_of(model, "Shrink"))
+
+
 def strides_beyond_window(model, feed):
     """A transposed convolution whose padding is SAME leaves gaps between its windows."""
     def gaps(node):
@@ -401,6 +409,7 @@ EXPLAINED = [
     Explained(("ReduceLogSumExp", "ReduceLogSum", "ReduceL2"), "differs", "np.u?int", "of integers, ONNX Runtime truncates in between, Tenon the result"),
     Explained(("Gemm",), "accepted", "Invalid bias shape", "C is left out where beta is 0, whatever its shape"),
     Explained(("Cast", "CastLike"), "differs", "u?int", "a float that an integer type cannot hold is the nearest number it has; the standard leaves it open", casts_out_of_range),
+    Explained(("Shrink",), "differs", r"np\.u?int", "a float that an integer type cannot hold is the nearest number it has; the standard leaves it open", shrinks_ends),
     Explained(("ConvTranspose",), "differs", "wanted float", "padding SAME gives stride times the size, as the standard says, also where strides are longer than windows", strides_beyond_window),
     Explained(("ConvTranspose",), "accepted", "Computed output dimension is <= 0", "the size that the standard computes is 0 here, and results of nothing are allowed", empty_transposed),
     Explained(("ReduceMean", "ReduceLogSum", "ReduceLogSumExp"), "refused", "of nothing is not supported for this type", "the standard has no mean or logarithm of nothing among integers"),

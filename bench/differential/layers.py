@@ -10,6 +10,7 @@ from onnx import TensorProto, helper, numpy_helper
 CHANNELS = (3, 4, 8, 12, 13, 16, 20, 24, 32, 36, 40, 48, 64, 72, 96, 104, 120, 136)
 MOST_CHANNELS = 300
 BATCHES = (1, 3)  # of the later runs
+PAST = (3, 0, 5)  # entries of a cache in each run
 
 
 class Network:
@@ -20,6 +21,8 @@ class Network:
         self.nodes, self.constants, self.kept = [], [], []
         self.shape = [self.pick((1, 1, 1, 2)), self.pick((3, 8, 16, 24)), *self.r.integers(5, 30, 2).tolist()]
         self.at, self.channels, self.plane = "x", self.shape[1], tuple(self.shape[2:])
+        self.opset = 18
+        self.inputs, self.presents = [], []  # name, element type, sizes, values by batch and past; further results
 
     def pick(self, items):
         return items[int(self.r.integers(len(items)))]
@@ -170,18 +173,20 @@ LAYERS = ((Network.convolution, 0.45), (Network.activation, 0.2), (Network.pool,
           (Network.joined, 0.06), (Network.split, 0.03), (Network.shuffled, 0.02), (Network.resized, 0.02), (Network.transposed, 0.02), (Network.attention, 0.03))
 
 
-def draw_network(seed, most):
+def draw_network(seed, most, kind=Network, layers=LAYERS):
     """The network of this seed, with up to `most` layers, and inputs for several batches; None where a result is not finite."""
-    n = Network(seed)
+    n = kind(seed)
     for _ in range(int(n.r.integers(3, max(4, most)))):
-        n.pick([layer for layer, weight in LAYERS for _ in range(round(100 * weight))])(n)
+        n.pick([layer for layer, weight in layers for _ in range(round(100 * weight))])(n)
         n.kept.append((n.at, n.channels, n.plane))
     inner = [name for name, _, _ in n.kept if name not in ("x", n.at)]
-    outputs = [n.op("Relu", ["x"]) if n.at == "x" else n.at, *([n.pick(inner)] if inner and n.chance(0.3) else [])]
-    graph = helper.make_graph(n.nodes, f"network{seed}", [helper.make_tensor_value_info("x", TensorProto.FLOAT, ["N", *n.shape[1:]])],
+    outputs = [n.op("Relu", ["x"]) if n.at == "x" else n.at, *([n.pick(inner)] if inner and n.chance(0.3) else []), *n.presents]
+    inputs = [("x", TensorProto.FLOAT, ["N", *n.shape[1:]], None), *n.inputs]
+    graph = helper.make_graph(n.nodes, f"network{seed}", [helper.make_tensor_value_info(*i[:3]) for i in inputs],
                               [helper.make_tensor_value_info(o, TensorProto.FLOAT, [None] * 4) for o in outputs], n.constants)
-    model = helper.make_model(graph, opset_imports=[helper.make_opsetid("", 18)], ir_version=10)
-    feeds = [{"x": n.r.standard_normal([b, *n.shape[1:]]).astype("float32")} for b in (n.shape[0], *BATCHES)]
+    model = helper.make_model(graph, opset_imports=[helper.make_opsetid("", n.opset)], ir_version=10)
+    feeds = [{"x": n.r.standard_normal([b, *n.shape[1:]]).astype("float32"), **{name: values(b, p) for name, _, _, values in n.inputs}}
+             for b, p in zip((n.shape[0], *BATCHES), PAST)]
     session = session_of(model.SerializeToString())
     if not all(np.isfinite(v).all() for f in feeds for v in session.run(None, f)):
         return None

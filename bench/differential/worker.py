@@ -86,12 +86,13 @@ def main():
     def say(stage):
         replies.write(json.dumps({"stage": stage}) + "\n")
 
-    import containers, contrib, control, draw, elementwise, judge, layers, networks, sampling, shaping  # noqa: E401, F401 (they register operators)
+    import blocks, containers, contrib, control, draw, elementwise, judge, layers, networks, sampling, shaping  # noqa: E401, F401 (they register operators)
     for line in sys.stdin:
         request = json.loads(line)
         if "seed" in request:
             say("draw")
-            case = (layers.draw_network if request["networks"] else draw.draw_case)(request["seed"], request["nodes"])
+            drawn = {"layers": layers.draw_network, "blocks": blocks.draw_blocks}.get(request["networks"], draw.draw_case)
+            case = drawn(request["seed"], request["nodes"])
             if case is not None:
                 judge.save(pathlib.Path(request["folder"]), case.model, case.feeds, case.exact)
         found, operators = [], []
