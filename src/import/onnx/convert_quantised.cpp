@@ -88,11 +88,19 @@ Expr centred(N& n, size_t x, size_t zero, int64_t axis) {
   const Expr point = along(n, n.in(zero), n.known_shape(x), axis);
   return n.op("subtract", {n.cast(n.in(x), i32), n.cast(point, i32)});
 }
+/// A step of the result that is known is a number by which sums can be divided.
+void expect_step(N& n, size_t i) {
+  const auto* known = n.in(i).as<graph::Constant>();
+  for (int64_t k = 0; known && k < known->data.size(); ++k)
+    if (const double step = known->data.element(k); step == 0 || !std::isfinite(step))
+      n.malformed(fmt::format("the scale of the result of {} is {}", n.op_type(), step));
+}
 /// The int32 sums scaled to the output's steps.
 Expr requantize(N& n, const Expr& sums, const Expr& scale, size_t out_scale, size_t out_zero, int64_t axis) {
   const DataType to = n.dtype(out_zero);
   const Shape shape = n.shape_of(sums);
   if (!to.is_integer()) n.unsupported("quantisation to this type is not supported");
+  expect_step(n, out_scale);
   Expr ratio = n.op("divide", {scale, n.cast(along(n, n.in(out_scale), shape, axis), f32)});
   Expr q = n.op("round", {n.op("multiply", {n.cast(sums, f32), ratio})});
   q = n.op("add", {q, n.cast(along(n, n.in(out_zero), shape, axis), f32)});

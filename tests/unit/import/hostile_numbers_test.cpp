@@ -1,5 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 // Bad files of numbers that do not fit: sizes that overflow, quantised blocks, absurd attributes.
+#include <fmt/format.h>
+
+#include <cmath>
+#include <limits>
+
 #include "hostile_models.h"
 
 namespace tenon {
@@ -215,6 +220,10 @@ std::vector<HostileFile> blocks() {
             zero = bytes("z", {});
   add("product_of_wide_zeros", here("QLinearMatMul", {"q", "s", "o", "p", "s", "z", "s", "z"}),
       {scales({}), wide, b, zero});
+  for (const float step : {0.0f, std::numeric_limits<float>::infinity(), std::nanf("")})
+    add(fmt::format("product_in_steps_of_{}", step),
+        here("QLinearMatMul", {"q", "s", "z", "p", "s", "z", "t", "z"}),
+        {scales({}), floats("t", {}, {step}), b, zero});
   add("convolution_of_wide_zeros", here("QLinearConv", {"im", "s", "z", "k", "s", "o", "s", "z"}),
       {scales({}), wide, bytes("im", {1, 2, 2, 2}), bytes("k", {1, 2, 1, 1}), zero});
   add("integers_of_wide_zeros", here("MatMulInteger", {"q", "p", "z", "o"}), {wide, b, zero});
