@@ -118,6 +118,13 @@ class Compare {
     auto [iy, fy] = right_.emplace(y, x);
     return ix->second == y && iy->second == x;
   }
+  /// Buffers that nothing here defines, as those of a load alone: other memory is another buffer.
+  bool is_free_elsewhere(const Object* x, const Object* y) const {
+    if (map_free_ || inside_function_) return false;
+    const Object* data[] = {static_cast<const tir::BufferNode*>(x)->data.get(),
+                            static_cast<const tir::BufferNode*>(y)->data.get()};
+    return data[0] != data[1] && !left_.contains(data[0]) && !right_.contains(data[1]);
+  }
   bool step(const Task& t) {
     if (is_nothing(t.a) && is_nothing(t.b)) return true;
     const bool producers =
@@ -168,6 +175,7 @@ class Compare {
       return x == y || is_type_index<graph::ObjectType>(x->type_index);
     // Buffers are compared once per pair: their variables pair where the buffer is first met.
     if (is_type_index<tir::BufferNode>(x->type_index)) {
+      if (!t.def && is_free_elsewhere(x, y)) return false;
       if (!pair(x, y)) return false;
     }
     // Pairs only grow, so two nodes found equal once stay equal.

@@ -69,6 +69,17 @@ TEST(Structural, FreeVariables) {
   EXPECT_FALSE(structural_equal(PrimExpr(make<tir::Add>(x, x)), PrimExpr(make<tir::Add>(x, y)), true));
 }
 
+TEST(Structural, LoadsOfOtherMemoryDiffer) {
+  const tir::Buffer a = tir::buffer("A", {PrimExpr(4)}, i32), b = tir::buffer("B", {PrimExpr(4)}, i32);
+  const PrimExpr x = tir::load(a, {PrimExpr(1)}), y = tir::load(b, {PrimExpr(1)});
+  EXPECT_FALSE(structural_equal(x, y));
+  EXPECT_TRUE(structural_equal(x, y, /*map_free=*/true));
+  EXPECT_TRUE(structural_equal(x, tir::load(a, {PrimExpr(1)})));
+  tir::Buffer view = a;  // of the same memory
+  view.edit()->name = "V";
+  EXPECT_TRUE(structural_equal(x, tir::load(view, {PrimExpr(1)})));
+}
+
 TEST(Structural, ValuesCompareExactly) {
   auto f = [](double v) { return PrimExpr::float_imm(v, f32); };
   EXPECT_TRUE(structural_equal(f(NAN), f(NAN)));
