@@ -97,11 +97,9 @@ struct Axis {
                     num(in - 1) * num(0.5 * (begin + end)));
     }
     if (mode == "half_pixel_symmetric") {
-      // The sizes are rounded, the image keeps its centre.
-      if (auto s = given_scale()) {
-        const PrimExpr adjustment = tir::div(num(out), num(in) * num(*s));
-        return num(in) * num(0.5) * (num(1.0) - adjustment) + half;
-      }
+      // The sizes are rounded, the image keeps its centre. Written so that scales that floats hold round
+      // nothing.
+      if (given_scale()) return (num(o * 2 + 1 - out) * inverse_scale() + num(in - 1)) * num(0.5);
     }
     return half;
   }

@@ -64,7 +64,7 @@ Real positions(N& n, const ResizeForm& f, const Axis& a) {
   if (c == "pytorch_half_pixel") return where(n, single, o * 0.0 - 0.5, half);
   if (c == "half_pixel_symmetric") {
     const Real whole = real(n, index_of(n, {a.out})[0].expr());
-    return half + a.in / real(n, 2) * (real(n, 1) - whole / full);
+    return half + (a.in - whole / a.scale) * 0.5;
   }
   if (c == "tf_crop_and_resize") {
     const Real middle = o * 0.0 + (a.begin + a.end) * (a.in - 1.0) * 0.5;

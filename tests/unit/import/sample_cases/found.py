@@ -151,6 +151,11 @@ one("Hardmax", floats(2, 0), name="Hardmax of nothing", expected=[floats(2, 0)])
 backward = Node("Slice", ["a", "b", "e", "x", "s"], ["y"])
 runs("Slice backward through an axis that may be 0", backward, [("N", 3)], (floats(5, 3),), (floats(1, 3),), (empty,), constants={"b": i64(2**63 - 1), "e": i64(-2), "x": i64(0), "s": i64(-2)})
 one("Resize", floats(1, 1, 5, 2), None, f32(1, 1, 0.5, 0.5), constants=(2,), mode="linear", coordinate_transformation_mode="align_corners", name="Resize of aligned corners to one column")
+# Its middle stays: elements 1 and 3 of five are exactly those that floor takes.
+row = np.arange(5, dtype=np.float32).reshape(1, 1, 1, 5)
+for form, constants in (("", (2,)), (" by scales at run time", ())):
+    one("Resize", row, None, f32(1, 1, 1, 0.5), constants=constants, mode="nearest", coordinate_transformation_mode="half_pixel_symmetric", nearest_mode="floor",
+        expected=[row[..., [1, 3]]], name=f"Resize that keeps the middle{form}")
 zeros = [Node("Shape", ["a"], ["n"], start=1, end=2), Node("Concat", ["copied", "one", "n", "four"], ["s"], axis=0), Node("Reshape", ["a", "s"], ["y"])]
 runs("Reshape that copies sizes which the run finds to be 0", zeros, [("N", "N", 4)], (floats(3, 3, 4),), (floats(0, 0, 4),), constants={"copied": i64(0), "one": i64(1), "four": i64(4)})
 data = floats(3, 2)
