@@ -153,7 +153,8 @@ class Blocks(Network):
             how["antialias"] = 1
         if mode == "cubic":
             how.update(cubic_coeff_a=self.pick((None, -0.5)), exclude_outside=self.pick((None, 1)))
-        factors = [self.pick((0.5, 0.75, 1.0, 1.5, 2.0, 3.0)) for _ in range(2)]
+        # Which element is nearest to a middle between two must not hang on the rounding of a factor.
+        factors = [self.pick((0.5, 1.0, 2.0) if mode == "nearest" else (0.5, 0.75, 1.0, 1.5, 2.0, 3.0)) for _ in range(2)]
         plane = tuple(int(np.floor(n * f)) for n, f in zip(self.plane, factors))
         whole = all(n * f == size for n, f, size in zip(self.plane, factors, plane))
         if min(plane) < 1 or np.prod(plane) > MOST_POINTS:
