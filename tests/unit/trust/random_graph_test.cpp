@@ -266,8 +266,20 @@ TEST(RandomGraphs, LazyTransformsGiveWhatEagerOnesDo) {
     weights = seeded_inputs(transform, seed, 3);
     given.clear();
     fetched = 0;
-    const auto want = interpret(eager, "main_transform_params", weights).as<Array<Any>>();
     const IRModule lazy = run_pass("lazy_transform_params", eager, context);
+    Array<Any> want;
+    try {
+      want = interpret(eager, "main_transform_params", weights).as<Array<Any>>();
+    } catch (const Error& e) {  // drawn values need not suit: one is an index outside, say
+      std::string code;
+      try {
+        interpret(lazy, "main_transform_params", {});
+      } catch (const Error& other) {
+        code = other.code;
+      }
+      EXPECT_EQ(code, e.code) << "seed " << seed << print(lazy);
+      continue;
+    }
     interpret(lazy, "main_transform_params", {});
     EXPECT_LE(fetched, int64_t(weights.size()));  // each weight once
     ASSERT_EQ(given.size(), want.size()) << print(lazy);
