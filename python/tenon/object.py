@@ -239,7 +239,8 @@ def from_json(text: str) -> Any:
 
 
 def structural_equal(a: Object, b: Object, map_free: bool = False) -> bool:
-    """Equal up to the names of variables; `map_free`: variables free on both sides may be paired."""
+    """Equal up to the names of variables; `map_free`: variables free on both sides, the memory of buffers
+    among them, may be paired."""
     return get_global_func("ir.structural_equal")(a, b, map_free)
 
 

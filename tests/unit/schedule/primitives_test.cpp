@@ -137,8 +137,13 @@ TEST(Reorder, KeepsReductionsRight) {
   refused(s, "T0722", "twice", [&] { s.reorder({l[0], l[0]}); });
   refused(s, "T0722", "same chain", [&] { s.reorder({l[0], s.get_loops(s.get_block("D"))[0]}); });
   Schedule t(p.function);
-  std::vector<LoopRV> parts = t.split(t.fuse(t.get_loops(t.get_block("C"))), {-1, 5});
+  std::vector<LoopRV> parts = t.split(t.fuse(t.get_loops(t.get_block("C"))), {-1, 10});
   refused(t, "T0725", "mixes", [&] { t.reorder({parts[1], parts[0]}); });
+  // The fused loop taken apart where the sum begins: what is inside is the sum, and nothing else.
+  Schedule u(p.function);
+  parts = u.split(u.fuse(u.get_loops(u.get_block("C"))), {-1, 5});
+  u.reorder({parts[1], parts[0]});
+  check(p, u);
 }
 
 TEST(Kinds, OnlyIndependentLoops) {
