@@ -74,6 +74,32 @@ std::optional<TransposedLoad> transposed_load(const For& loop, const BufferLoad&
   return TransposedLoad{&load, at->base, at->stride};
 }
 
+/// Of a value that is `certain` to be computed: what a condition keeps from being read stays where it is.
+/// False: a load may read what the loop stores.
+bool take_loads(const For& loop, const PrimExpr& value, bool certain, TransposedLoop& out) {
+  const BufferStore& store = *out.store;
+  bool apart = true;
+  pre_order(value, [&](const ObjectRef& n) {
+    if (const auto* call = n.as<Call>()) {
+      apart = apart && call->op != "tir.address_of";
+      if (call->op == "tir.if_then_else" || call->op == "tir.select_rare") {
+        for (size_t i = 0; i < call->args.size(); ++i)
+          apart = take_loads(loop, call->args[i], certain && i == 0, out) && apart;
+        return false;
+      }
+    }
+    const auto* load = n.as<BufferLoad>();
+    if (!load) return !n.is<BufferNode>();
+    apart = apart && load->buffer->data.get() != store.buffer->data.get();
+    const bool all =
+        !load->predicate || (store.predicate && structural_equal(load->predicate, store.predicate));
+    if (certain && load->dtype.lanes == store.value.dtype().lanes && all)
+      if (auto found = transposed_load(loop, *load, out.rows)) out.loads.push_back(*found);
+    return true;
+  });
+  return apart;
+}
+
 }  // namespace
 
 std::optional<TransposedLoop> transposed_loop(const For& loop) {
@@ -86,18 +112,7 @@ std::optional<TransposedLoop> transposed_loop(const For& loop) {
   if (!t.is_vector() || !to || !is_one(to->stride) || !take_rows(loop, out) ||
       !take_lanes(loop, out.store->predicate, out))
     return std::nullopt;
-  bool apart = true;  // of what is stored
-  pre_order(out.store->value, [&](const ObjectRef& n) {
-    const auto* load = n.as<BufferLoad>();
-    if (const auto* call = n.as<Call>()) apart = apart && call->op != "tir.address_of";
-    if (!load) return !n.is<BufferNode>();
-    apart = apart && load->buffer->data.get() != out.store->buffer->data.get();
-    const bool all =
-        !load->predicate || (out.store->predicate && structural_equal(load->predicate, out.store->predicate));
-    if (load->dtype.lanes == t.lanes && all)
-      if (auto found = transposed_load(loop, *load, out.rows)) out.loads.push_back(*found);
-    return true;
-  });
+  const bool apart = take_loads(loop, out.store->value, true, out);
   return apart && !out.loads.empty() ? std::optional(out) : std::nullopt;
 }
 

@@ -25,7 +25,8 @@ struct TransposedLoop {
   std::vector<TransposedLoad> loads;
   bool copies() const { return store->value.get() == loads[0].load; }
 };
-/// Null: the loop is none, or its loads might read what it stores.
+/// Null: the loop is none, or its loads might read what it stores. Loads that a condition keeps from being
+/// made are not among `loads`: what they name need not be there.
 std::optional<TransposedLoop> transposed_loop(const tir::For& loop);
 
 }  // namespace tenon::codegen

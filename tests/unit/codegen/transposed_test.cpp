@@ -3,6 +3,7 @@
 // width of elements, copied and computed with, on processors with masks and without.
 #include <fmt/format.h>
 
+#include "codegen/transposed_loop.h"
 #include "ir/tir.h"
 #include "kernels.h"
 #include "target/target.h"
@@ -72,6 +73,24 @@ TEST(Transposed, EachElementIsInItsPlaceWithMasksAndWithout) {
                   << j;
         }
   }
+}
+
+TEST(Transposed, WhatAConditionKeepsFromBeingReadStaysUnread) {
+  // Columns of one half, or of the other, which lies at the place of the first less its size.
+  const Buffer a = flat("a", 512, u8), b = flat("b", 512, u8), o = flat("o", 1024, u8);
+  const VarRef half = var("half"), i = var("i");
+  const PrimExpr at = make<Ramp>(half * PrimExpr(512) + i, PrimExpr(int64_t(32)), int64_t(16)),
+                 other =
+                     make<Ramp>(half * PrimExpr(512) + i - PrimExpr(512), PrimExpr(int64_t(32)), int64_t(16)),
+                 to = make<Ramp>(half * PrimExpr(512) + i * PrimExpr(16), PrimExpr(int64_t(1)), int64_t(16));
+  const PrimExpr value = if_then_else(lt(half, PrimExpr(1)), load(a, {at}), load(b, {other}));
+  const Stmt rows = for_(i, 0, 32, store(o, value, {to}));
+  EXPECT_FALSE(codegen::transposed_loop(*rows.as<For>()));
+  const Stmt sum = for_(i, 0, 32, store(o, load(a, {at}) + value, {to}));
+  EXPECT_EQ(codegen::transposed_loop(*sum.as<For>())->loads.size(), 1u);
+  expect_same(program("halves", {a, b, o}, {}, for_(half, 0, 2, rows)),
+              {random_array({512}, u8, 3), random_array({512}, u8, 4), NDArray::zeros({1024}, u8)}, {}, 0,
+              false);
 }
 
 TEST(Transposed, InPlaceEachRowIsReadBehindTheStoresOfThoseBefore) {
