@@ -175,6 +175,25 @@ TEST(SplitDilatedConv, PartsAreSummedUp) {
   }
 }
 
+TEST(SplitDilatedConv, PaddingOfAZeroPoint) {
+  // Bytes whose padding is a number: as many of its products as there are kernel elements in the padding.
+  Model m;
+  const auto x = m.param("x", {1, 96, 9, 7}, DataType::uint(8));
+  NDArray zero = NDArray::empty({}, DataType::uint(8));
+  zero.set_element_int(0, 109);
+  const IRModule in = m.done(
+      m.op("nn.conv2d", {x, m.weight({64, 96, 3, 3}, 7, DataType::int_(8)), constant(zero)},
+           op::make_attrs<op::ConvAttrs>([](auto& a) { a.padding = {6, 5, 5, 6}, a.dilation = {6, 5}; })));
+  PassContext context = make_context();
+  context.target = parse_target("llvm -mcpu=x86-64-v3");
+  const IRModule out = run_pass("split_dilated_conv", in, context);
+  expect_valid(out);
+  NDArray data = NDArray::empty({1, 96, 9, 7}, DataType::uint(8));
+  for (int64_t i = 0; i < data.size(); ++i) data.set_element_int(i, (i * 37 + i / 11) % 256);
+  expect_close(run(in, {data}), run(out, {data}), 0);
+  EXPECT_EQ(std::ranges::count(ops_of(out), "nn.conv2d"), 9);
+}
+
 TEST(SimplifyInference, DropoutGoesAndBatchNormBecomesScaleAndShift) {
   Model m;
   auto x = m.param("x", {2, 3, 4, 4});

@@ -79,7 +79,7 @@ class DropPaddingTaps : public BodyRewriter {
     const auto& attrs = op::attrs_of<op::ConvAttrs>(call);
     const auto* weight = call.args[1].as<Constant>();
     const auto data = known_shape(call.args[0]), result = known_shape(var->declared);
-    if (!weight || !weight->data.dtype().is_float() || !data || !result) return value;
+    if (!weight || !weight->data.dtype().is_float() || call.args.size() > 2 || !data || !result) return value;
     const auto& kernel = weight->data.shape();
     const size_t n = kernel.size() - 2;
     if (data->size() != n + 2 || !has_plain_layouts(attrs, n)) return value;

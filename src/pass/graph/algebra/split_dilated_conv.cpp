@@ -7,10 +7,11 @@
 //            q = R.nn.conv2d(x[:, :, 0:4, :], w[:, :, 0:1, 1:2])                   # results of rows 12 to 16
 //            lv = p + R.nn.pad(q, 12 rows in front) + …                            # of 3 × 3 elements
 //
-// Large steps between kernel elements on a small map (the pyramids of segmentation networks) leave a quarter
-// of the products or less. For constant weights without infinities or NaN, which padding would make NaN of,
-// and maps of known size, where the model of the machine sees a gain.
-// Needs: types, a target. Keeps: values up to the order of sums.
+// Where the padding holds a number (the zero point of quantised data), a channel's products with it are
+// constants, which the parts are without and the sum gets in the end. Large steps between kernel elements on
+// a small map (the pyramids of segmentation networks) leave a quarter of the products or less. For constant
+// weights without infinities or NaN, which padding would make NaN of, and maps of known size, where the model
+// of the machine sees a gain. Needs: types, a target. Keeps: values up to the order of sums.
 #include "analysis/cost/products.h"
 #include "op/body_rewriter.h"
 #include "op/build.h"
@@ -121,18 +122,50 @@ class SplitDilatedConv : public BodyRewriter {
                       kernel[0] / sum->groups,
                       elements,
                       results};
-    if (parts.empty() || cycles(parts, sizes, target_) > (1 - kSaved) * whole_cycles(sizes, target_) ||
+    const auto filled = padding_value(call);
+    if (!filled || parts.empty() ||
+        cycles(parts, sizes, target_) > (1 - kSaved) * whole_cycles(sizes, target_) ||
         !is_finite(weight->data))
       return value;
     Expr total;
     for (const Part& p : parts) {
-      const Expr part = placed(product(call, *op, p, strides, var), p, *result);
+      Expr part = product(call, *op, p, strides, var);
+      // Less what padding would give: around the part are zeros then.
+      if (*filled != 0) part = emit_op("subtract", {part, of_padding(*weight, *filled, &p, sizes.sum)});
+      part = placed(part, p, *result);
       total = total ? emit_op("add", {total, part}) : part;
     }
-    return total;
+    return *filled == 0 ? total : emit_op("add", {total, of_padding(*weight, *filled, nullptr, sizes.sum)});
   }
 
  private:
+  /// What the padding holds; null: only the run knows.
+  static std::optional<double> padding_value(const Call& call) {
+    if (call.args.size() < 3) return 0;
+    const auto* value = call.args[2].as<Constant>();
+    return value && value->data.size() == 1 ? std::optional(value->data.element(0)) : std::nullopt;
+  }
+  /// A channel's sum of products with what the padding holds, of a kernel element or (null) of them all.
+  static Expr of_padding(const Constant& weight, double filled, const Part* part, DataType type) {
+    const auto& kernel = weight.data.shape();
+    const size_t n = kernel.size() - 2;
+    int64_t elements = 1, at = 0;
+    for (size_t i = 0; i < n; ++i) {
+      elements *= kernel[i + 2];
+      if (part) at = at * kernel[i + 2] + part->element[i];
+    }
+    std::vector<int64_t> shape{kernel[0]};
+    shape.resize(n + 1, 1);
+    const NDArray out = NDArray::zeros(shape, type);
+    for (int64_t channel = 0; channel < kernel[0]; ++channel) {
+      double sum = 0;
+      for (int64_t i = channel * kernel[1]; i < (channel + 1) * kernel[1]; ++i)
+        for (int64_t k = part ? at : 0; k < (part ? at + 1 : elements); ++k)
+          sum += weight.data.element(i * elements + k);
+      out.set_element(channel, filled * sum);
+    }
+    return constant(out);
+  }
   /// Elements [begin, end) of the axes behind the channels, every `step`th.
   Expr cut(const Expr& x, const std::vector<std::array<int64_t, 3>>& ranges, const VarRef& var) {
     Array<int64_t> axes, steps;
