@@ -10,7 +10,9 @@
 // Contractions take 16 bits, but for groups of channels that fill no vectors (depthwise ones): those read 16
 // bits where they pad their data, and the padded copy widens it (or holds pairs of taps for a dot
 // instruction, which the layout of the convolution decides). Moves of elements follow when all their operands
-// have changed, also into several parts (split); sums and normalisations stay in float32. Sums inside a
+// have changed, also into several parts (split). So do the constant weights of steps of recurrent layers, and
+// with them the results, where an instruction multiplies such weights (OpDef::grouped_weight). Sums and
+// normalisations stay in float32. Sums inside a
 // contraction are float32, and so is what element-wise operators make of them within a kernel: values are
 // rounded where one kernel gives them to others; for bfloat16 what has an approximation
 // (OpRegistration::approximates: sigmoid, erf, a softmax of a kernel's sums) is computed to a few digits more
