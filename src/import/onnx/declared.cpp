@@ -42,6 +42,9 @@ std::optional<std::pair<std::string, std::string>> other_sizes(const proto::Type
   if (!shape || !said.has_tensor_type() || !said.tensor_type().has_shape()) return std::nullopt;
   const auto& sizes = said.tensor_type().shape();
   if (sizes.dim_size() == 0) return std::nullopt;  // tools write so what they do not know, too
+  // Nor what a loop of no iteration collects: inference does not see its other axes.
+  for (const PrimExpr& d : *shape)
+    if (tir::is_zero(d)) return std::nullopt;
   bool differ = sizes.dim_size() != int(shape->size());
   for (int i = 0; !differ && i < sizes.dim_size(); ++i) {
     const auto& d = sizes.dim(i);
