@@ -210,3 +210,14 @@ def quantised(model, feed, folder):
     q.quantize_static(folder / "float.onnx", folder / "qdq.onnx", Once(), quant_format=q.QuantFormat.QDQ, per_channel=bool(r.integers(2)),
                       activation_type=kind, weight_type=q.QuantType.QInt8)
     return onnx.load(folder / "qdq.onnx")
+
+
+def finite_inside(model, feed):
+    """Is every real number finite that a model computes of these inputs?"""
+    import onnx
+    opened = onnx.ModelProto()
+    opened.CopyFrom(model)
+    known = {o.name for o in model.graph.output}
+    opened.graph.output.extend(onnx.ValueInfoProto(name=o) for n in model.graph.node for o in n.output if o and o not in known)
+    values = (np.asarray(v) for v in session_of(opened.SerializeToString()).run(None, feed))
+    return all(np.isfinite(v).all() for v in values if v.dtype.kind == "f")
