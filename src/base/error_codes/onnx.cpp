@@ -59,7 +59,7 @@ std::span<const ErrorCode> onnx_codes() {
       {"T2022", "an input of the model has no name or type", "Every input states its name and element type.",
        "Export the model again."},
       {"T2023", "an output of the model is not what it is declared to be",
-       "Its node makes elements of another type, other sizes, or another kind of value.",
+       "Its node makes elements of another type, or another kind of value.",
        "Correct the declaration, or export the model again."},
       {"T2030", "the model cannot be quantised",
        "It has no constant float weights, one of them is not finite, or operators of an old operator set "

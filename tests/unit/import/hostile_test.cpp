@@ -132,9 +132,6 @@ std::vector<HostileFile> graphs() {
   };
   declares("of_integers", "as tensor(int64), and its node makes tensor(float32)", value("y", INT64, {2, 3}));
   declares("of_texts", "as tensor(string)", value("y", STRING, {2, 3}));
-  declares("of_other_sizes", "a tensor of [3, 2], and its node makes one of [2, 3]",
-           value("y", FLOAT, {3, 2}));
-  declares("of_another_rank", "a tensor of [2, 3, 1]", value("y", FLOAT, {2, 3, 1}));
   c.add("sum_of_strings", "T2103", "the operator does not take",
         model({{node("Add", {"x", "x"}, {"y"})}, {}, {value("x", STRING, {2})}, {value("y", STRING, {2})}})
             .bytes);

@@ -74,6 +74,13 @@ TEST(Import, NodesOutOfOrderAreSorted) {
   EXPECT_EQ(run(import(m), {array({2}, {-1, 2})}), (Doubles{0, -2}));
 }
 
+TEST(Import, SizesOfOutputsAreThoseThatNodesMake) {
+  // Declared for a batch of before.
+  for (const Msg& declared : {value("y", FLOAT, {1}), value("y", FLOAT, {2, 1}), value("y", FLOAT, {})}) {
+    Msg m = model({{node("Relu", {"x"}, {"y"})}, {}, {value("x", FLOAT, {2})}, {declared}});
+    EXPECT_EQ(run(import(m), {array({2}, {-1, 2})}), (Doubles{0, 2}));
+  }
+}
 TEST(Import, BranchesCaptureOuterValues) {
   Msg then_graph = onnx_graph({{node("Add", {"x", "w"}, {"t"})}, {}, {}, {value("t", FLOAT, {})}});
   Msg else_graph = onnx_graph({{node("Mul", {"x", "w"}, {"e"})}, {}, {}, {value("e", FLOAT, {})}});
