@@ -71,20 +71,14 @@ std::optional<TapsOfSmallMaps> taps_of_small_maps(int64_t taps, int64_t stride, 
 class DropPaddingTaps : public BodyRewriter {
  protected:
   Expr visit(const Expr& value, const VarRef& var) override {
-    const Op* op = op_of(value);
-    const op::ContractionRule& rule = op ? op::definition(*op).contraction : op::ContractionRule();
-    const auto sum = rule ? rule(*value.as<Call>()) : std::nullopt;
-    if (!sum || sum->spatial == 0 || sum->transposed) return value;
-    const Call& call = *value.as<Call>();
-    const auto& attrs = op::attrs_of<op::ConvAttrs>(call);
-    const auto* weight = call.args[1].as<Constant>();
-    const auto data = known_shape(call.args[0]), result = known_shape(var->declared);
-    if (!weight || !weight->data.dtype().is_float() || call.args.size() > 2 || !data || !result) return value;
-    const auto& kernel = weight->data.shape();
-    const size_t n = kernel.size() - 2;
-    if (data->size() != n + 2 || !has_plain_layouts(attrs, n)) return value;
-    const auto strides = op::per_axis(attrs.strides, n, 1), dilation = op::per_axis(attrs.dilation, n, 1),
-               padding = op::paddings(attrs.padding, n);
+    const auto conv = constant_conv(value);
+    // Elements are 0 in the padding.
+    if (!conv || !conv->weight.dtype().is_float() || conv->call->args.size() > 2) return value;
+    const auto data = known_shape(conv->call->args[0]), result = known_shape(var->declared);
+    const auto& kernel = conv->weight.shape();
+    const size_t n = conv->axes();
+    if (!data || !result || data->size() != n + 2) return value;
+    const auto &strides = conv->strides, &dilation = conv->dilation, &padding = conv->padding;
     std::vector<Taps> taps, of_small;
     Expr small;
     bool fewer = false;
@@ -103,10 +97,11 @@ class DropPaddingTaps : public BodyRewriter {
         of_small.back() = f->taps;
       }
     }
-    if ((!fewer && !small) || !is_finite(weight->data)) return value;
-    const auto plainly = [&] { return fewer ? with_taps(call, *op, taps, var) : value; };
+    if ((!fewer && !small) || !is_finite(conv->weight)) return value;
+    const auto plainly = [&] { return fewer ? with_taps(*conv->call, *conv->op, taps, var) : value; };
     if (!small) return plainly();
-    const Expr yes = branch(with_taps(call, *op, of_small, var), var), no = branch(plainly(), var);
+    const Expr yes = branch(with_taps(*conv->call, *conv->op, of_small, var), var),
+               no = branch(plainly(), var);
     return with_type(make<If>(small, yes, no), var->declared);
   }
 

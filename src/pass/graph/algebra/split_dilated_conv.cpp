@@ -3,7 +3,7 @@
 // element with the part of the data that it meets.
 //
 //   before   lv = R.nn.conv2d(x, w, padding=[12, 12, 12, 12], dilation=[12, 12])   # x (1, 960, 16, 16)
-//   after    p = R.nn.conv2d(x, w[:, :, 1:2, 1:2])
+//   after    p = R.nn.conv2d(x, w[:, :, 1:2, 1:2])                                # a constant
 //            q = R.nn.conv2d(x[:, :, 0:4, :], w[:, :, 0:1, 1:2])                   # results of rows 12 to 16
 //            lv = p + R.nn.pad(q, 12 rows in front) + …                            # of 3 × 3 elements
 //
@@ -12,6 +12,8 @@
 // a small map (the pyramids of segmentation networks) leave a quarter of the products or less. For constant
 // weights without infinities or NaN, which padding would make NaN of, and maps of known size, where the model
 // of the machine sees a gain. Needs: types, a target. Keeps: values up to the order of sums.
+#include <cstring>
+
 #include "analysis/cost/products.h"
 #include "op/body_rewriter.h"
 #include "op/build.h"
@@ -39,9 +41,9 @@ Reach reach_of(int64_t size, int64_t results, int64_t stride, int64_t place) {
   return r;
 }
 
-/// A kernel element: its place and its reach along each axis.
+/// A kernel element, by its place among all, and its reach along each axis.
 struct Part {
-  std::vector<int64_t> element;
+  int64_t element = 0;
   std::vector<Reach> reach;
   int64_t results() const {
     int64_t n = 1;
@@ -58,7 +60,8 @@ std::vector<Part> parts_of(const std::vector<std::vector<Reach>>& reach) {
     for (const Part& p : out)
       for (size_t k = 0; k < axis.size(); ++k) {
         longer.push_back(p);
-        longer.back().element.push_back(int64_t(k)), longer.back().reach.push_back(axis[k]);
+        longer.back().element = p.element * int64_t(axis.size()) + int64_t(k);
+        longer.back().reach.push_back(axis[k]);
       }
     out = std::move(longer);
   }
@@ -66,7 +69,7 @@ std::vector<Part> parts_of(const std::vector<std::vector<Reach>>& reach) {
   return out;
 }
 
-/// What a convolution multiplies: channels of data and result, one of its results after the other.
+/// What one group of a convolution multiplies.
 struct Sizes {
   DataType data, sum;
   int64_t inputs, outputs, elements, results;
@@ -93,104 +96,96 @@ class SplitDilatedConv : public BodyRewriter {
 
  protected:
   Expr visit(const Expr& value, const VarRef& var) override {
-    const Op* op = op_of(value);
-    const op::ContractionRule& rule = op ? op::definition(*op).contraction : op::ContractionRule();
-    const auto sum = rule ? rule(*value.as<Call>()) : std::nullopt;
-    if (!sum || sum->spatial == 0 || sum->transposed) return value;
-    const Call& call = *value.as<Call>();
-    const auto& attrs = op::attrs_of<op::ConvAttrs>(call);
-    const auto* weight = call.args[1].as<Constant>();
-    const auto data = static_shape(call.args[0]->type), result = static_shape(var->declared);
-    const size_t n = size_t(sum->spatial);
-    if (!weight || !data || !result || data->size() != n + 2 || !has_plain_layouts(attrs, n)) return value;
-    const auto& kernel = weight->data.shape();
-    const auto strides = op::per_axis(attrs.strides, n, 1), dilation = op::per_axis(attrs.dilation, n, 1),
-               padding = op::paddings(attrs.padding, n);
+    const auto conv = constant_conv(value);
+    if (!conv) return value;
+    const auto data = static_shape(conv->call->args[0]->type), result = static_shape(var->declared);
+    const auto filled = padding_value(*conv->call);
+    const auto& kernel = conv->weight.shape();
+    const size_t n = conv->axes();
+    if (!filled || !data || !result || data->size() != n + 2 || conv->weight.dtype().bits % 8 != 0)
+      return value;
     std::vector<std::vector<Reach>> reach(n);
     int64_t elements = 1, results = 1;
     for (size_t i = 0; i < n; ++i) {
       elements *= kernel[i + 2], results *= (*result)[i + 2];
       for (int64_t k = 0; k < kernel[i + 2]; ++k)
-        reach[i].push_back(
-            reach_of((*data)[i + 2], (*result)[i + 2], strides[i], k * dilation[i] - padding[i]));
+        reach[i].push_back(reach_of((*data)[i + 2], (*result)[i + 2], conv->strides[i],
+                                    k * conv->dilation[i] - conv->padding[i]));
     }
     if (elements == 1 || elements > kMostParts || results == 0) return value;
     const std::vector<Part> parts = parts_of(reach);
-    const Sizes sizes{weight->data.dtype(),
+    const Sizes sizes{conv->weight.dtype(),
                       as_tensor(var->declared)->dtype,
                       kernel[1],
-                      kernel[0] / sum->groups,
+                      kernel[0] / conv->groups,
                       elements,
                       results};
-    const auto filled = padding_value(call);
-    if (!filled || parts.empty() ||
-        cycles(parts, sizes, target_) > (1 - kSaved) * whole_cycles(sizes, target_) ||
-        !is_finite(weight->data))
-      return value;
-    Expr total;
-    for (const Part& p : parts) {
-      Expr part = product(call, *op, p, strides, var);
-      // Less what padding would give: around the part are zeros then.
-      if (*filled != 0) part = emit_op("subtract", {part, of_padding(*weight, *filled, &p, sizes.sum)});
-      part = placed(part, p, *result);
-      total = total ? emit_op("add", {total, part}) : part;
-    }
-    return *filled == 0 ? total : emit_op("add", {total, of_padding(*weight, *filled, nullptr, sizes.sum)});
+    const bool gains = cycles(parts, sizes, target_) <= (1 - kSaved) * whole_cycles(sizes, target_);
+    if (parts.empty() || !gains || !is_finite(conv->weight)) return value;
+    return sum_of(*conv, parts, *filled, *result, sizes.sum, var);
   }
 
  private:
+  Expr sum_of(const ConstantConv& conv, const std::vector<Part>& parts, double filled,
+              const std::vector<int64_t>& result, DataType type, const VarRef& var) {
+    Expr total;
+    for (const Part& p : parts) {
+      const NDArray element = element_of(conv.weight, p.element);
+      Expr part = product(conv, p, element, var);
+      // Less what padding would give: around the part are zeros then.
+      if (filled != 0) part = emit_op("subtract", {part, of_padding(element, filled, type)});
+      part = placed(part, p, result);
+      total = total ? emit_op("add", {total, part}) : part;
+    }
+    return filled == 0 ? total : emit_op("add", {total, of_padding(conv.weight, filled, type)});
+  }
   /// What the padding holds; null: only the run knows.
   static std::optional<double> padding_value(const Call& call) {
     if (call.args.size() < 3) return 0;
     const auto* value = call.args[2].as<Constant>();
     return value && value->data.size() == 1 ? std::optional(value->data.element(0)) : std::nullopt;
   }
-  /// A channel's sum of products with what the padding holds, of a kernel element or (null) of them all.
-  static Expr of_padding(const Constant& weight, double filled, const Part* part, DataType type) {
-    const auto& kernel = weight.data.shape();
-    const size_t n = kernel.size() - 2;
-    int64_t elements = 1, at = 0;
-    for (size_t i = 0; i < n; ++i) {
-      elements *= kernel[i + 2];
-      if (part) at = at * kernel[i + 2] + part->element[i];
-    }
-    std::vector<int64_t> shape{kernel[0]};
-    shape.resize(n + 1, 1);
+  /// The weights of one kernel element.
+  static NDArray element_of(const NDArray& weight, int64_t element) {
+    std::vector<int64_t> shape = weight.shape();
+    std::fill(shape.begin() + 2, shape.end(), 1);
+    const NDArray out = NDArray::empty(shape, weight.dtype());
+    const size_t bytes = size_t(weight.dtype().bytes()), step = size_t(weight.size() / out.size()) * bytes;
+    const auto* from = static_cast<const char*>(weight.data()) + size_t(element) * bytes;
+    auto* to = static_cast<char*>(out.data());
+    for (int64_t i = 0; i < out.size(); ++i)
+      std::memcpy(to + size_t(i) * bytes, from + size_t(i) * step, bytes);
+    return out;
+  }
+  /// The sums of each channel's products with what the padding holds.
+  static Expr of_padding(const NDArray& weight, double filled, DataType type) {
+    std::vector<int64_t> shape(weight.shape().size() - 1, 1);
+    shape[0] = weight.shape()[0];
     const NDArray out = NDArray::zeros(shape, type);
-    for (int64_t channel = 0; channel < kernel[0]; ++channel) {
+    const int64_t row = weight.size() / shape[0];
+    for (int64_t channel = 0; channel < shape[0]; ++channel) {
       double sum = 0;
-      for (int64_t i = channel * kernel[1]; i < (channel + 1) * kernel[1]; ++i)
-        for (int64_t k = part ? at : 0; k < (part ? at + 1 : elements); ++k)
-          sum += weight.data.element(i * elements + k);
+      for (int64_t i = 0; i < row; ++i) sum += weight.element(channel * row + i);
       out.set_element(channel, filled * sum);
     }
     return constant(out);
   }
-  /// Elements [begin, end) of the axes behind the channels, every `step`th.
-  Expr cut(const Expr& x, const std::vector<std::array<int64_t, 3>>& ranges, const VarRef& var) {
+  /// A kernel element times the data that it meets.
+  Expr product(const ConstantConv& conv, const Part& p, const NDArray& element, const VarRef& var) {
     Array<int64_t> axes, steps;
     Array<PrimExpr> begin, end;
-    for (size_t i = 0; i < ranges.size(); ++i) {
-      axes.push_back(int64_t(i) + 2), steps.push_back(ranges[i][2]);
-      begin.push_back(PrimExpr(ranges[i][0])), end.push_back(PrimExpr(ranges[i][1]));
-    }
-    return emit(
-        op::op_call("strided_slice", {x}, op::make_attrs<op::StridedSliceAttrs>(axes, begin, end, steps)),
-        var->name + "_part");
-  }
-  /// A kernel element times the data that it meets.
-  Expr product(const Call& call, const Op& op, const Part& p, const std::vector<int64_t>& strides,
-               const VarRef& var) {
-    std::vector<std::array<int64_t, 3>> data, element;
-    for (size_t i = 0; i < p.reach.size(); ++i) {
+    for (size_t i = 0; i < conv.axes(); ++i) {
       const Reach& r = p.reach[i];
-      data.push_back({r.data, r.data + (r.results() - 1) * strides[i] + 1, strides[i]});
-      element.push_back({p.element[i], p.element[i] + 1, 1});
+      axes.push_back(int64_t(i) + 2), steps.push_back(conv.strides[i]);
+      begin.push_back(PrimExpr(r.data));
+      end.push_back(PrimExpr(r.data + (r.results() - 1) * conv.strides[i] + 1));
     }
-    Ref<op::ConvAttrs> next = call.attrs.cast<op::ConvAttrs>();
+    const Expr data =
+        emit_op("strided_slice", {conv.call->args[0]},
+                op::make_attrs<op::StridedSliceAttrs>(axes, begin, end, steps), var->name + "_part");
+    Ref<op::ConvAttrs> next = conv.call->attrs.cast<op::ConvAttrs>();
     next.edit()->padding = next.edit()->strides = next.edit()->dilation = Array<int64_t>();
-    return emit(op::op_call(op.name, {cut(call.args[0], data, var), cut(call.args[1], element, var)}, next,
-                            call.origin),
+    return emit(op::op_call(conv.op->name, {data, constant(element)}, next, conv.call->origin),
                 var->name + "_part");
   }
   static bool whole(const Part& p, const std::vector<int64_t>& result) {
