@@ -8,6 +8,7 @@
 #include "analysis/region.h"
 #include "analysis/simplify.h"
 #include "codegen/lowered.h"
+#include "ir/find_node.h"
 #include "ir/structural.h"
 #include "target/matrix_registers.h"
 
@@ -19,14 +20,7 @@ namespace {
 
 bool in_registers(const Buffer& b) { return b->scope == kMatrixScope; }
 
-bool uses(const PrimExpr& e, const VarRef& v) {
-  bool found = false;
-  pre_order(e, [&](const ObjectRef& n) {
-    found = found || n.same_as(v);
-    return !found && !n.is<BufferNode>();
-  });
-  return found;
-}
+bool uses(const PrimExpr& e, const VarRef& v) { return mentions(e, v.get(), not_in_buffers); }
 
 /// An index without the casts of narrow_data_type: all of it in int64, in which nothing wraps.
 PrimExpr wide(const PrimExpr& e) {

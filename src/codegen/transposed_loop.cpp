@@ -2,6 +2,8 @@
 #include "codegen/transposed_loop.h"
 
 #include "codegen/lowered.h"
+#include "ir/find_node.h"
+#include "ir/intrinsic.h"
 #include "ir/node_groups.h"
 #include "ir/structural.h"
 
@@ -11,14 +13,7 @@ using namespace tir;
 
 namespace {
 
-bool uses(const PrimExpr& e, const VarRef& v) {
-  bool found = false;
-  pre_order(e, [&](const ObjectRef& n) {
-    found = found || n.same_as(v);
-    return !found && !n.is<BufferNode>();
-  });
-  return found;
-}
+bool uses(const PrimExpr& e, const VarRef& v) { return mentions(e, v.get(), not_in_buffers); }
 
 /// What e grows by where v grows by one; null: not the same everywhere.
 std::optional<int64_t> step_of(const PrimExpr& e, const VarRef& v) {
@@ -82,7 +77,7 @@ bool take_loads(const For& loop, const PrimExpr& value, bool certain, Transposed
   pre_order(value, [&](const ObjectRef& n) {
     if (const auto* call = n.as<Call>()) {
       apart = apart && call->op != "tir.address_of";
-      if (call->op == "tir.if_then_else" || call->op == "tir.select_rare") {
+      if (chooses(*call)) {
         for (size_t i = 0; i < call->args.size(); ++i)
           apart = take_loads(loop, call->args[i], certain && i == 0, out) && apart;
         return false;

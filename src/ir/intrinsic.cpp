@@ -69,12 +69,12 @@ constexpr Intrinsic table[] = {
      "in the lowest bits",
      nullptr},
     {"tir.if_then_else", 3, true, false, "second or third argument; only the chosen one is evaluated",
-     nullptr},
+     nullptr, true},
     {"tir.select_rare", 3, true, false,
      "by lane the second argument where the first holds, else the third; the second is computed only when "
      "some "
      "lane needs it",
-     nullptr},
+     nullptr, true},
     {"tir.exact", 1, true, true,
      "the argument, its operations rounded one by one: nothing in it is contracted",
      [](D a) { return a[0]; }},
@@ -252,6 +252,10 @@ const Intrinsic* find_intrinsic(std::string_view name) {
   for (const Intrinsic& i : table)
     if (i.name == name) return &i;
   return find_foreign_intrinsic(name);
+}
+bool chooses(const Call& call) {
+  const Intrinsic* known = find_intrinsic(call.op);
+  return known && known->chooses;
 }
 std::span<const Intrinsic> all_intrinsics() { return table; }
 

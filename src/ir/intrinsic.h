@@ -14,7 +14,8 @@ struct Intrinsic {
   bool vector = true;     ///< works lane by lane
   std::string_view doc;
   double (*evaluate)(const double* args) =
-      nullptr;  ///< meaning over doubles of a floating scalar, when it has one
+      nullptr;           ///< meaning over doubles of a floating scalar, when it has one
+  bool chooses = false;  ///< the first argument decides which of the others are evaluated
 };
 
 /// The entry, or null. Floating unary: exp exp2 exp10 log log2 log10 log1p expm1 sqrt rsqrt sin cos tan asin
@@ -24,6 +25,8 @@ struct Intrinsic {
 /// exact, likely, reinterpret, call_extern, call_prim_func, address_of, dot, vector_reduce_add/max/min,
 /// prefetch, ret, break_loop, continue_loop, assume, undef; atomics, and what threads of a GPU do together.
 const Intrinsic* find_intrinsic(std::string_view name);
+/// Does a condition decide which of its arguments are evaluated?
+bool chooses(const Call& call);
 std::span<const Intrinsic> all_intrinsics();
 
 /// How many neighbours each lane of `tir.dot` sums; 0 when its three arguments do not fit: an accumulator of

@@ -98,6 +98,10 @@ OpRegistration& OpRegistration::moves() {
   def_->moves = true;
   return *this;
 }
+OpRegistration& OpRegistration::quantizes() {
+  def_->quantizes = true;
+  return *this;
+}
 OpRegistration& OpRegistration::view() {
   def_->view = def_->moves = true;
   return *this;

@@ -99,6 +99,8 @@ struct OpDef : graph::OpRules {
   std::shared_ptr<const LetterRule> letters;    ///< null: no attribute names a layout
   /// Each element of the result is one of operand 0, a tensor or a tuple of them, whatever the element type.
   bool moves = false;
+  /// Its result, or the first item of it, is rounded to steps of few bits.
+  bool quantizes = false;
   bool view = false;  ///< only says the shape anew: alone it shares the memory of its first argument
   Precision precision = Precision::by_kind;
   Placement placement = Placement::with_operands;
@@ -139,6 +141,7 @@ class OpRegistration {
   OpRegistration& grouped_weight(GroupedWeight w);
   OpRegistration& canonical(CanonicalForm f);
   OpRegistration& moves();
+  OpRegistration& quantizes();
   OpRegistration& view();  ///< and moves
   OpRegistration& precision(Precision p);
   OpRegistration& placement(Placement p);

@@ -260,19 +260,21 @@ std::vector<te::Tensor> def_lookup(const Call& call, const std::vector<te::Tenso
 const bool qnn_registered = [] {
   const auto wise = FusionKind::broadcast, opaque = FusionKind::opaque;
   auto with_parameters = [](OpRegistration r, const char* what) {
-    r.argument("x", "Tensor", what)
+    return r.argument("x", "Tensor", what)
         .argument("scale", "Tensor", "scalar, or one per element of the axis")
         .argument("zero_point", "Tensor", "as the scale")
         .attrs<QuantizeAttrs>();
   };
   with_parameters(
       register_quantized("qnn.quantize", "round(x / scale) + zero_point, kept in range.", wise, quantize),
-      "real numbers");
+      "real numbers")
+      .quantizes();
   with_parameters(register_quantized("qnn.dequantize", "(x - zero_point) · scale.", wise, dequantize),
                   "integers");
   with_parameters(
       register_quantized("qnn.simulated_quantize", "quantize, as real numbers.", wise, simulated_quantize),
-      "real numbers");
+      "real numbers")
+      .quantizes();
   with_parameters(register_quantized("qnn.simulated_dequantize", "dequantize of whole real numbers.", wise,
                                      simulated_dequantize),
                   "whole real numbers");
@@ -286,10 +288,12 @@ const bool qnn_registered = [] {
       .argument("input_zero_point", "Tensor", "as the scale")
       .argument("output_scale", "Tensor", "scalar")
       .argument("output_zero_point", "Tensor", "scalar")
-      .attrs<RequantizeAttrs>();
+      .attrs<RequantizeAttrs>()
+      .quantizes();
   auto binary = [](OpName name, const char* what, const char* of) {
     register_quantized(std::move(name), fmt::format("{} of two quantised tensors.", what),
                        FusionKind::broadcast, binary_of(of))
+        .quantizes()
         .argument("lhs", "Tensor", "integers")
         .argument("rhs", "Tensor", "integers of the same type")
         .argument("lhs_scale", "Tensor", "scalar")
@@ -305,6 +309,7 @@ const bool qnn_registered = [] {
   auto unary = [](OpName name, FusionKind kind, const char* of) {
     return register_quantized(std::move(name), fmt::format("{} of a quantised tensor.", of), kind,
                               unary_of(of))
+        .quantizes()
         .argument("x", "Tensor", "integers")
         .argument("input_scale", "Tensor", "scalar")
         .argument("input_zero_point", "Tensor", "scalar")
@@ -326,6 +331,7 @@ const bool qnn_registered = [] {
   unary("qnn.avg_pool2d", opaque, "nn.avg_pool2d").attrs<PoolAttrs>();
   register_quantized("qnn.dynamic_quantize", "uint8 values with the scale and zero point that fit them.",
                      opaque, dynamic_quantize)
+      .quantizes()
       .argument("x", "Tensor", "real numbers");
   register_op("qnn.fixed_point_multiply", "x · multiplier · 2^(shift - 31), rounded, in integers alone.")
       .argument("x", "Tensor", "int32")
@@ -336,6 +342,7 @@ const bool qnn_registered = [] {
   register_op("qnn.lookup", "A function of one byte, as the table of its results.")
       .argument("x", "Tensor", "int8 or uint8")
       .attrs<LookupAttrs>()
+      .quantizes()
       .infer(infer_lookup)
       .fusion(FusionKind::element_wise)
       .tensor_def(def_lookup);

@@ -62,14 +62,12 @@ void raise(std::vector<double>& most, const MeasuredModel& m, const IRModule& mo
     most[k] = std::max(most[k], k < results.size() ? distance(m.results[k], results[k]) : INFINITY);
 }
 
-/// The call of an operator that gives steps of few bits for real numbers; null for others.
+/// The call of an operator whose result, or the first item of it, is steps of few bits; null for others.
 const Call* quantisation(const Expr& value) {
-  const auto* call = value.as<Call>();
-  const Op* op = call ? op_of(value) : nullptr;
-  if (!op || !op->name.starts_with("qnn.") || call->args.empty() || !as_tensor(call->args[0])) return nullptr;
-  if (op->name == "qnn.dynamic_quantize" || op->name == "qnn.simulated_quantize") return call;
+  const Op* op = op_of(value);
+  if (!op || !op::definition(*op).quantizes) return nullptr;
   const auto* t = as_tensor(value);
-  return t && t->dtype.is_integer() && t->dtype.bits <= 16 ? call : nullptr;
+  return !t || t->dtype.is_float() || t->dtype.bits <= 16 ? value.as<Call>() : nullptr;
 }
 
 /// Puts other values in place of quantised ones: a share of them, which the operand's digits choose, is a
@@ -83,8 +81,8 @@ class MoveSteps : public BodyRewriter {
     if (const Call* call = quantisation(value); call && as_tensor(value))
       return moved(emit(value), call->args[0]);
     const auto* item = value.as<TupleGetItem>();
-    const Call* call =
-        item && item->index == 0 ? definition_call(item->tuple, "qnn.dynamic_quantize") : nullptr;
+    const Expr tuple = item && item->index == 0 ? definition(item->tuple) : Expr();
+    const Call* call = tuple ? quantisation(tuple) : nullptr;
     return call ? moved(emit(value), call->args[0]) : value;
   }
 
@@ -137,7 +135,7 @@ bool quantizes(const IRModule& module) {
   for (const auto& [name, f] : graph_functions(module))
     for_each_binding(f->body, [&](const Binding& b) {
       const Op* op = op_of(b->value);
-      found = found || (op && op->name.starts_with("qnn.") && !op->name.ends_with("dequantize"));
+      found = found || (op && op::definition(*op).quantizes);
     });
   return found;
 }

@@ -104,7 +104,7 @@ void AccessWalk::look_below(const PrimExpr& e) {
   const auto* c = e.as<tir::Call>();
   if (c && c->op == "tir.prefetch") return;
   if (c && c->op == "tir.access_ptr") return pointer(*c);
-  const bool chosen = c && (c->op == "tir.if_then_else" || c->op == "tir.select_rare");
+  const bool chosen = c && tir::chooses(*c);
   if (chosen && c->args[0].dtype().is_scalar()) {
     look(c->args[0]);
     look_if(c->args[0], c->args[1]);
