@@ -40,11 +40,13 @@ int64_t unit_block(Recurrence kind, const RecurrentAttrs& attrs, int64_t units, 
 /// Whether the names of activations in the attributes are known; "" when they are.
 std::string unknown_activation(const RecurrentAttrs& attrs);
 
+/// Sequences by which a block of weights is read once, when no target is known.
+constexpr int64_t kSequences = 4;
 /// How a target runs steps.
 struct StepForm {
-  int64_t sequences = 4;          ///< of the batch, by which a block of weights is read once
-  int64_t lanes = 16;             ///< of float32 in a vector, which grouped weights are multiplied by
-  bool matrix_registers = false;  ///< grouped weights are multiplied in these
+  int64_t sequences = kSequences;  ///< of the batch, by which a block of weights is read once
+  int64_t lanes = 16;              ///< of float32 in a vector, which grouped weights are multiplied by
+  bool matrix_registers = false;   ///< grouped weights are multiplied in these
 };
 /// The definition of nn.packed_rnn, nn.packed_gru and nn.packed_lstm: all steps.
 std::vector<te::Tensor> define_steps(const graph::Call& call, const std::vector<te::Tensor>& in,

@@ -41,7 +41,7 @@ constexpr double kFilled = 1.25;
 
 int64_t unit_block(Recurrence kind, const RecurrentAttrs& attrs, int64_t units, int64_t batch) {
   const int64_t together = in_two_passes(kind, attrs) ? 1 : gates_of(kind);
-  const int64_t vectors = batch >= StepForm().sequences ? kVectorsOfSeveral : kVectors;
+  const int64_t vectors = batch >= kSequences ? kVectorsOfSeveral : kVectors;
   for (int64_t n = (vectors + together - 1) / together; n > 1; --n) {
     const int64_t block = n * kLanes, filled = (units + block - 1) / block * block;
     if (double(filled) <= kFilled * double(units)) return block;
