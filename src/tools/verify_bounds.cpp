@@ -6,6 +6,7 @@
 #include <random>
 
 #include "ir/pass.h"
+#include "ir/structural.h"
 #include "op/attrs.h"
 #include "op/body_rewriter.h"
 #include "op/build.h"
@@ -70,8 +71,8 @@ const Call* quantisation(const Expr& value) {
   return !t || t->dtype.is_float() || t->dtype.bits <= 16 ? value.as<Call>() : nullptr;
 }
 
-/// Puts other values in place of quantised ones: a share of them, which the operand's digits choose, is a
-/// step more or less, within the range of the type.
+/// Puts other values in place of quantised ones: a share of them, which the operand's digits choose (of a
+/// pool, whose operand has other sizes, its own), is a step more or less, within the range of the type.
 class MoveSteps : public BodyRewriter {
  public:
   explicit MoveSteps(double phase) : phase_(phase) {}
@@ -89,7 +90,8 @@ class MoveSteps : public BodyRewriter {
  private:
   Expr moved(const Expr& q, const Expr& operand) {
     const DataType t = as_tensor(q)->dtype;
-    const Expr digits = emit_op("multiply", {as(operand, f32), op::scalar(kDigits, f32)});
+    const Expr& chooses = same_shape(q, operand) ? operand : q;
+    const Expr digits = emit_op("multiply", {as(chooses, f32), op::scalar(kDigits, f32)});
     const Expr wave = emit_op("sin", {emit_op("add", {digits, op::scalar(phase_, f32)})});
     // |sin| is beyond this height for the share of arguments that is to move.
     const double height = std::sin((1 - kMoved) * std::numbers::pi / 2);
@@ -99,6 +101,10 @@ class MoveSteps : public BodyRewriter {
     const double low = t.is_uint() ? 0 : -std::ldexp(1, t.bits - 1), high = low + std::ldexp(1, t.bits) - 1;
     sum = emit(op::op_call("clip", {sum}, op::make_attrs<op::ClipAttrs>(low, high)));
     return as(sum, t);
+  }
+  static bool same_shape(const Expr& a, const Expr& b) {
+    const auto x = known_shape(a->type), y = known_shape(b->type);
+    return x && y && structural_equal(*x, *y);
   }
   /// Of the type: what it is, or a cast of it.
   Expr as(const Expr& x, DataType t) {

@@ -404,6 +404,29 @@ TEST(VerifyPasses, QuantisedValuesMayBeAStepAwayBehindAPassThatRounds) {
   }
 }
 
+TEST(VerifyPasses, StepsOfPoolsAreFewerThanTheirOperands) {
+  const IRModule in = parse_module(R"(@I.ir_module
+class Module:
+    @R.function
+    def main(x: R.Tensor((1, 2, 6), "uint8")):
+        y = R.qnn.avg_pool1d(x, R.const(0.05, "float32"), R.const(10, "uint8"), R.const(0.01, "float32"), R.const(7, "uint8"), pool_size=[2], strides=[2])
+        z = R.qnn.dequantize(y, R.const(0.01, "float32"), R.const(7, "uint8"))
+        a = R.matmul(z, R.const([[0.3, -0.7], [0.9, 0.1], [-0.4, 0.6]], "float32"))
+        return a
+)");
+  const auto checker = verify_passes({}, {});
+  PassContext context = make_context();
+  context.instruments = {checker.get()};
+  const Pass passes[] = {get_pass("infer_types"), get_pass("to_a_normal_form"),
+                         Pass{"break_softly", break_softly, 0, "", {}, Changes::rounding}};
+  try {
+    run_passes(in, passes, context);
+    FAIL() << "a wrong pass went unseen";
+  } catch (const Error& e) {
+    EXPECT_EQ(e.code, "T1010") << e.message;
+  }
+}
+
 TEST(Compile, SliceOfASizeThatIsASum) {
   const IRModule in = parse_module(R"(@I.ir_module
 class Module:
