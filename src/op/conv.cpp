@@ -66,7 +66,7 @@ bool blocks_fit(const Call& call, size_t n) {
   const ConvBlocks b = conv_blocks(a, n);
   // Groups of inputs are no axis of their own there (with_groups): a weight that has one is another layout.
   const int64_t rank = tensor_arg(call, 1).ndim;
-  if (b.kernel.group && rank >= 0 && rank != int64_t(n) + 3) return false;
+  if (b.kernel.group && rank >= 0 && rank != int64_t(n) + 3 + (b.kernel.in != 0)) return false;
   // Channels in blocks meet a weight whose input channels are in none only where each has a result of its
   // own.
   const auto weight = graph::known_shape(call.args[1]->type);
@@ -74,8 +74,8 @@ bool blocks_fit(const Call& call, size_t n) {
       (a.groups == 1 || (weight && weight->size() > 1 && !tir::is_one((*weight)[1]))))
     return false;
   if (b.kernel.taps && (b.data == 0 || b.data != b.out || rank != int64_t(n) + 3)) return false;
-  return b.kernel.out == b.out && (b.kernel.in == 0 || b.kernel.in == b.data) && (b.data == 0 || b.out) &&
-         (b.kernel.group == 0 || (b.data != 0 && b.data % b.kernel.group == 0));
+  return b.kernel.out == b.out && (b.kernel.in == 0 || b.kernel.inputs() == b.data) &&
+         (b.data == 0 || b.out) && (b.kernel.group == 0 || (b.data != 0 && b.data % b.kernel.group == 0));
 }
 
 bool expect_conv_factors(InferContext& ctx, const graph::TensorType& x, const graph::TensorType& w) {
@@ -190,7 +190,7 @@ Type infer_conv(InferContext& ctx, size_t n) {
     if (block && !tir::is_const_int(size, block))
       return ctx.error(fmt::format("{}: a block of {} channels is an axis of that size", both, block));
   const PrimExpr inputs = (*p)[1] * PrimExpr(std::max<int64_t>(1, b.data));
-  const PrimExpr per_group = (*q)[1] * PrimExpr(std::max<int64_t>({1, b.kernel.in, b.kernel.group}));
+  const PrimExpr per_group = (*q)[1] * PrimExpr(b.kernel.inputs());
   if (const auto channels = tir::as_int(simplify(per_group));
       b.kernel.group && channels && *channels % b.data != 0)
     return ctx.error(
@@ -237,7 +237,8 @@ Tensors def_conv(const Call& call, const Tensors& in, size_t n) {
   // In groups, the sum runs over the data's blocks and the channels in one.
   const int64_t group = b.kernel.group, in_block = group ? b.data : b.kernel.in;
   const PrimExpr in_blocks =
-      group ? simplify(tir::floordiv(w.shape()[1] * PrimExpr(group), PrimExpr(b.data))) : w.shape()[1];
+      group ? simplify(tir::floordiv(w.shape()[1] * PrimExpr(b.kernel.inputs()), PrimExpr(b.data)))
+            : w.shape()[1];
   if (!depthwise) ks.push_back(te::reduce_axis(tir::range(PrimExpr(0), in_blocks), "rc"));
   for (size_t i = 0; i < n; ++i)
     ks.push_back(te::reduce_axis(tir::range(PrimExpr(0), w.shape()[i + 2]), "r" + spatial_axis_name(n, i)));
@@ -248,7 +249,8 @@ Tensors def_conv(const Call& call, const Tensors& in, size_t n) {
         const PrimExpr channel = depthwise ? PrimExpr(0) : PrimExpr(ks[0]->var);
         const PrimExpr within = in_block ? PrimExpr(ks.back()->var) : PrimExpr(0);
         Shape ix{v[0]}, iw{v[1], channel};
-        if (group) iw.set(1, channel * PrimExpr(b.data / group) + tir::floordiv(within, PrimExpr(group)));
+        const PrimExpr in_group = group ? tir::floordiv(within, PrimExpr(group)) : within;
+        if (group && !b.kernel.in) iw.set(1, channel * PrimExpr(b.data / group) + in_group);
         if (depthwise && b.any()) {
           ix.push_back(v[1]);
         } else if (a.groups == 1) {
@@ -263,7 +265,7 @@ Tensors def_conv(const Call& call, const Tensors& in, size_t n) {
           iw.push_back(k);
         }
         if (b.data) ix.push_back(depthwise ? PrimExpr(v.back()) : within);
-        if (b.kernel.in) iw.push_back(within);
+        if (b.kernel.in) iw.push_back(in_group);
         if (group)
           iw.push_back(v.back() * PrimExpr(group) + tir::floormod(within, PrimExpr(group)));
         else if (b.kernel.out)
@@ -504,6 +506,14 @@ bool moves_last_channels(const LayoutContext& ctx, Expr x) {
   }
 }
 
+/// Matrix registers take all groups of a block at once: where a window follows each group, they would read
+/// rows that lie far apart.
+bool steps_through_window(const LayoutContext& ctx, const ConvSizes& c, int64_t groups) {
+  const std::vector<int64_t> weight = c.weight.as<graph::Constant>()->data.shape();
+  const bool window = std::any_of(weight.begin() + 2, weight.end(), [](int64_t taps) { return taps > 1; });
+  return window && groups > 1 && multiplies_matrices(ctx.target, c.type, c.type);
+}
+
 /// Constant weights of floats, and of bytes where the target multiplies them: channels in blocks.
 std::optional<LaidOut> layout_of_conv(LayoutContext& ctx, size_t n) {
   auto c = conv_sizes(ctx, n);
@@ -529,7 +539,8 @@ std::optional<LaidOut> layout_of_conv(LayoutContext& ctx, size_t n) {
   const int64_t group = c->depthwise ? 0 : c->dot;
   if (group && choice.data % group) return std::nullopt;
   const int64_t taps = choice.data && choice.data == choice.out ? c->taps : 0;
-  const KernelBlocks blocks{c->depthwise || group ? 0 : choice.data, choice.out, group, taps};
+  KernelBlocks blocks{c->depthwise || group ? 0 : choice.data, choice.out, group, taps};
+  if (group && steps_through_window(ctx, *c, choice.data / group)) blocks.in = choice.data / group;
   const Expr x = arranged_data(ctx, *c, choice);
   const Expr w = arranged_weight(ctx, *c, choice, blocks, x);
   a.data_layout = data_layout_name(n, choice.data);

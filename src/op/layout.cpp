@@ -166,9 +166,12 @@ std::optional<KernelBlocks> kernel_blocks(std::string_view layout, size_t n) {
   const auto l = Layout::parse(layout);
   if (!l) return std::nullopt;
   auto block = [&](char letter) { return l->block(letter) == 1 ? 0 : l->block(letter); };
+  // The innermost block of the input channels: a group, where there is another around it.
+  const int64_t group = l->axes.back().letter == 'I' ? l->axes.back().block : 0;
   const KernelBlocks in_blocks{block('I'), block('O'), 0}, in_groups{0, block('O'), block('I')},
-      in_taps{0, block('O'), 0, block(kSpatial[n - 1][0])};
-  for (const KernelBlocks& b : {in_blocks, in_groups, in_taps})
+      in_taps{0, block('O'), 0, block(kSpatial[n - 1][0])},
+      in_both{group ? block('I') / group : 0, block('O'), group};
+  for (const KernelBlocks& b : {in_blocks, in_groups, in_taps, in_both})
     if (l->name() == kernel_layout_name(n, b)) return b;
   return std::nullopt;
 }

@@ -51,12 +51,15 @@ Layout kernel_layout(size_t spatial);
 std::optional<int64_t> data_block(std::string_view layout, size_t n);
 /// Blocks of the input and output channels in a kernel layout of n spatial axes; 0: not blocked. With a group
 /// ("OIHW16o4i", narrow types) the last axis holds, for each output channel of a block, `group` neighbouring
-/// input channels; with taps ("OIHW16o2h", depthwise convolutions of narrow types) so many neighbours along
-/// the first spatial axis.
+/// input channels, and `in` such groups follow one another ("OIHW16i64o4i") or lie apart by windows; with
+/// taps ("OIHW16o2h", depthwise convolutions of narrow types) so many neighbours along the first spatial
+/// axis.
 struct KernelBlocks {
   int64_t in = 0, out = 0, group = 0, taps = 0;
   /// Neighbours of one output channel on the last axis.
   int64_t together() const { return std::max<int64_t>({1, group, taps}); }
+  /// Input channels of one step along the second axis.
+  int64_t inputs() const { return std::max<int64_t>(1, in) * std::max<int64_t>(1, group); }
 };
 std::optional<KernelBlocks> kernel_blocks(std::string_view layout, size_t n);
 /// With the groups of a convolution as axes, "NGCHW" is (n, groups, c / groups, h, w) and "GOIHW"

@@ -75,9 +75,9 @@ std::vector<std::string> conv_forms(const IRModule& m) {
   return out;
 }
 
-void expect_same_bits(const Case& c, bool vnni, const std::string& form) {
+void expect_same_bits(const Case& c, const Target& target, const std::string& form) {
   PassContext context = make_context();
-  context.target = with_dots(vnni);
+  context.target = target;
   const IRModule in = quantised_conv(c);
   const int64_t low = c.type == u8 ? 0 : -128;
   const std::vector<NDArray> inputs{integers(c.x, c.type, low, low + 255, 9)}, want = run(in, inputs);
@@ -92,6 +92,19 @@ void expect_same_bits(const Case& c, bool vnni, const std::string& form) {
   expect_valid(out);
   EXPECT_EQ(conv_forms(out), (std::vector<std::string>{form}));
   expect_close(want, run(out, inputs), 0);
+}
+
+void expect_same_bits(const Case& c, bool vnni, const std::string& form) {
+  expect_same_bits(c, with_dots(vnni), form);
+}
+
+TEST(NarrowContraction, MatrixRegistersFindTheGroupsOfABlockTogether) {
+  const Target amx = parse_target("llvm -mcpu=sapphirerapids");
+  expect_same_bits({{1, 128, 4, 5}, {64, 128, 3, 3}, u8, 7, 1, {1, 1}, {1, 1, 1, 1}}, amx,
+                   "uint8 NCHW64c OIHW16i64o4i NCHW64c");
+  expect_same_bits({{2, 48, 9}, {32, 48, 5}, i8, -11, 1, {2}, {2, 1}}, amx, "int8 NCW16c OIW4i32o4i NCW32c");
+  expect_same_bits({{1, 64, 4, 5}, {64, 64, 1, 1}, u8, 7, 1, {1, 1}, {}}, amx,
+                   "uint8 NCHW64c OIHW64o4i NCHW64c");  // no window between groups
 }
 
 TEST(NarrowContraction, KeepsEveryBitAtOddSizes) {
