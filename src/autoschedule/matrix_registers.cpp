@@ -159,6 +159,7 @@ RuleOutcome tile_in_matrices(Draft& draft, const TilePlan& p) {
   unroll_registers(s, l.tile);
   place_copies(draft, p, l, fuse_tasks(s, p, draft.target, l));
   if (p.row_copy.id >= 0) schedule_copy(draft, p.row_copy);
+  prefetch_weights(s, p, draft.target, l);
   return RuleOutcome::applied;
 }
 

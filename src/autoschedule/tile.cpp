@@ -232,34 +232,6 @@ void unroll_tile(Schedule& s, const TilePlan& p, const Target& target, const Til
   }
 }
 
-/// Weights that the loops walk once are prefetched ahead of the sum (annotation "stream_NAME", which
-/// inject_prefetch carries out): the hints are a part of its innermost step, because a statement between
-/// steps has no place while accumulators are in registers.
-void prefetch_weights(Schedule& s, const TilePlan& p, const Target& target, const TileLoops& l) {
-  const Access* weights = nullptr;
-  for (const Access& load : p.nest.loads) {
-    if (load.stride[size_t(p.tile.vector)] == 0) continue;
-    if (weights || !is_parameter(s, load.buffer)) return;
-    weights = &load;
-  }
-  LoopRV step{-1};
-  for (LoopRV loop : l.steps)
-    if (const Ref<For> f = s.get(loop); f->kind == ForKind::serial && !is_one(f->extent)) step = loop;
-  if (!weights || step.id < 0) return;
-  // One walk (or one for each group of rows): what comes before the lanes in the order of the loops has a
-  // single value, as a batch of any size most likely has.
-  int64_t rows = 1;
-  for (int i : p.nest.spatial) {
-    if (i == p.tile.vector || p.nest.is_batch(i)) continue;
-    const int64_t tiles = ceil_div(p.nest.extent[size_t(i)], p.tile.size(i));
-    const bool outside = i < p.tile.vector && !l.walks_last(i);
-    if (tiles != 1 && (outside || weights->stride[size_t(i)] != 0)) return;
-    rows *= l.row_group > 0 && i == p.tile.rows ? l.row_group : tiles;
-  }
-  if (const int64_t ahead = cost::stream_ahead(p.nest, *weights, p.tile, rows, target); ahead > 0)
-    s.annotate(step, "stream_" + weights->buffer->name, Any(ahead));
-}
-
 RuleOutcome tile_recipe(Draft& draft, TilePlan plan) {
   Schedule& s = draft.schedule;
   take_result(s, plan);

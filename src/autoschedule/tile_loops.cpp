@@ -114,4 +114,31 @@ void place_copies(Draft& draft, const TilePlan& p, const TileLoops& l, LoopRV ta
   if (p.pad && !l.around.empty()) draft.set_scheduled(p.pad->pad);
 }
 
+void prefetch_weights(Schedule& s, const TilePlan& p, const Target& target, const TileLoops& l) {
+  const Access* weights = nullptr;
+  for (const Access& load : p.nest.loads) {
+    if (load.stride[size_t(p.tile.vector)] == 0) continue;
+    if (weights || !is_parameter(s, load.buffer)) return;
+    weights = &load;
+  }
+  LoopRV step{-1};
+  for (LoopRV loop : l.steps)
+    if (const Ref<For> f = s.get(loop); f->kind == ForKind::serial && !is_one(f->extent)) step = loop;
+  if (!weights || step.id < 0) return;
+  // One walk (or one for each group of rows): what comes before the lanes, or before their blocks, in the
+  // order of the loops has a single value, as a batch of any size most likely has.
+  const int block = cost::block_iterator(p.nest, *weights, p.tile.vector);
+  if (block >= 0 && l.walks_last(block)) return;
+  int64_t rows = 1;
+  for (int i : p.nest.spatial) {
+    if (i == p.tile.vector || i == block || p.nest.is_batch(i)) continue;
+    const int64_t tiles = ceil_div(p.nest.extent[size_t(i)], p.tile.size(i));
+    const bool outside = i < (block < 0 ? p.tile.vector : block) && !l.walks_last(i);
+    if (tiles != 1 && (outside || weights->stride[size_t(i)] != 0)) return;
+    rows *= l.row_group > 0 && i == p.tile.rows ? l.row_group : tiles;
+  }
+  if (const int64_t ahead = cost::stream_ahead(p.nest, *weights, p.tile, rows, target); ahead > 0)
+    s.annotate(step, "stream_" + weights->buffer->name, Any(ahead));
+}
+
 }  // namespace tenon::rules

@@ -28,5 +28,9 @@ std::vector<int> sum_order(const TilePlan& plan);
 LoopRV fuse_tasks(Schedule& s, const TilePlan& plan, const Target& target, const TileLoops& loops);
 /// Padded rows and panels are made just before the tiles that read them.
 void place_copies(Draft& draft, const TilePlan& plan, const TileLoops& loops, LoopRV tasks);
+/// Weights that the loops walk once are prefetched ahead of the sum (annotation "stream_NAME", which
+/// inject_prefetch carries out): the hints are a part of its innermost step, because a statement between
+/// steps has no place while accumulators are in registers.
+void prefetch_weights(Schedule& s, const TilePlan& plan, const Target& target, const TileLoops& loops);
 
 }  // namespace tenon::rules

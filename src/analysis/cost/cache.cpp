@@ -230,6 +230,19 @@ int64_t row_group(const Nest& nest, const Tile& tile, int grouped, double cycles
   return tiles + in_groups < (tiles + plain) * kGroupedTime ? group : 0;
 }
 
+int block_iterator(const Nest& nest, const Access& operand, int lanes) {
+  int64_t size = 1;
+  for (const PrimExpr& d : operand.buffer->shape) size *= tir::as_int(d).value_or(0);
+  int block = -1;
+  for (int i : nest.spatial) {
+    const int64_t step = operand.stride[size_t(i)];
+    if (i == lanes || step == 0) continue;
+    if (block >= 0 || nest.symbolic(i) || step * nest.extent[size_t(i)] != size) return -1;
+    block = i;
+  }
+  return block;
+}
+
 int64_t stream_ahead(const Nest& nest, const Access& operand, const Tile& tile, int64_t rows,
                      const Target& target) {
   const size_t v = size_t(tile.vector);
@@ -240,13 +253,18 @@ int64_t stream_ahead(const Nest& nest, const Access& operand, const Tile& tile, 
       size * bytes < kStreamShare * double(target->l2_bytes) ||
       elements_met(nest, operand) < kStreamedShare * size)
     return 0;
+  auto in_time = [&](int64_t ahead) {
+    return double(ahead) * bytes < kAheadShare * double(target->l2_bytes) ? ahead : 0;
+  };
+  if (const int block = block_iterator(nest, operand, tile.vector); block >= 0)
+    return in_time(operand.stride[size_t(block)]);
   // A tile that begins inside a panel reads to the end of the next one.
   const int64_t panel = operand.panel.empty() ? 0 : operand.panel[v];
   if (panel == 0 && nest.extent[v] > tile.width()) return 0;  // a tile's part lies in pieces
   int64_t ahead = panel > 0 ? ceil_div(tile.width(), panel) * panel : tile.width();
   for (int k : nest.reduce)
     if (operand.stride[size_t(k)] != 0) ahead *= nest.extent[size_t(k)];
-  return double(ahead) * bytes < kAheadShare * double(target->l2_bytes) ? ahead : 0;
+  return in_time(ahead);
 }
 
 bool worth_panels(const Nest& nest, const Access& operand, const Tile& tile, const Target& target) {

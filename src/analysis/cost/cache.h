@@ -30,9 +30,13 @@ std::optional<SumBlocks> sum_blocks(const Nest& nest, const Tile& tile, int grou
 /// `grouped` as of sum_blocks; `cycles`: of the tiles alone, tile_time over the whole nest.
 int64_t row_group(const Nest& nest, const Tile& tile, int grouped, double cycles, const Target& target);
 
+/// The iterator beside the lanes along which the operand lies block by block, each with all steps of the sum;
+/// -1: there is none.
+int block_iterator(const Nest& nest, const Access& operand, int lanes);
 /// Elements by which hints run ahead of a tile's sum on the operand along the lanes, which the loops walk
 /// once: those of the next tiles beside it are on their way to the cache while rows read these. `rows`: how
 /// often a tile's part is read. 0: it stays in the cache, or is not read often enough to hide what comes.
+/// Of an operand in blocks of lanes, hints run a block ahead.
 int64_t stream_ahead(const Nest& nest, const Access& operand, const Tile& tile, int64_t rows,
                      const Target& target);
 

@@ -134,6 +134,24 @@ TEST(Weights, AreAnnouncedWhileRowsReadAPanel) {
   }
 }
 
+TEST(Weights, InBlocksOfLanesAreAnnouncedABlockAhead) {
+  // Channels in blocks of 16, as a convolution has them: weights of 12 KB in blocks of 1.5.
+  auto blocks = [](int64_t batch) {
+    Tensor x = te::placeholder({batch, 21, 24}, f32, "X"), k = te::placeholder({8, 24, 16}, f32, "B");
+    const tir::IterVar r = te::reduce_axis(tir::range(PrimExpr(0), PrimExpr(24)), "r");
+    Tensor y = te::compute(
+        {batch, 8, 21, 16},
+        [&](const Vars& v) { return te::sum(x({v[0], v[2], r->var}) * k({v[1], r->var, v[3]}), {r}); }, "Y");
+    return Program{"blocks", te::create_prim_func({x, k, y}), {}};
+  };
+  const Target t = small_cache(512, 32, 16 << 10);
+  const tir::PrimFunc f = default_schedule(blocks(1).function, t);
+  EXPECT_NE(steps_of(f).find("stream_B"), std::string::npos) << steps_of(f);
+  EXPECT_TRUE(same(run(blocks(1).function), run(f))) << print(f);
+  EXPECT_EQ(steps_of(default_schedule(blocks(3).function, t)).find("stream_"), std::string::npos)
+      << "three images walk them three times";
+}
+
 TEST(Weights, AreAnnouncedInEachTurnOfABatchOfAnySize) {
   const Target t = small_cache(512, 32, 24 << 10);
   const Program p = long_product(tir::var("batch"), 24, 192, 24, 32, true);

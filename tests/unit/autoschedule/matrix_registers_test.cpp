@@ -88,6 +88,38 @@ TEST(MatrixRegisters, TwoColumnsOfAnOddNumber) {
   }
 }
 
+/// The same with `blocks` times 32 results, whose weights lie block by block.
+Program image_in_blocks(int64_t blocks) {
+  Tensor x = te::placeholder({9, 9, 64}, u8, "X"), k = te::placeholder({blocks, 3, 3, 16, 128}, i8, "K");
+  auto axis = [](int64_t n, const char* name) {
+    return te::reduce_axis(tir::range(PrimExpr(0), PrimExpr(n)), name);
+  };
+  tir::IterVar r = axis(3, "r"), s = axis(3, "s"), c = axis(64, "c");
+  Tensor y = te::compute(
+      {blocks, 7, 7, 32},
+      [&](const Vars& v) {
+        const PrimExpr group = tir::floordiv(c->var, PrimExpr(4)),
+                       in_group = tir::floormod(c->var, PrimExpr(4));
+        return te::sum(tir::cast(i32, x({v[1] + r->var, v[2] + s->var, c->var})) *
+                           tir::cast(i32, k({v[0], r->var, s->var, group, v[3] * 4 + in_group})),
+                       {r, s, c});
+      },
+      "Y");
+  return {"image in blocks", te::create_prim_func({x, k, y}), {}};
+}
+
+TEST(MatrixRegisters, WeightsAreAnnouncedABlockAhead) {
+  Target t = amx();
+  t.edit()->l2_bytes = 96 << 10;  // all weights are more than half of it, a block of 18 KB is not
+  expect_scheduled(image_in_blocks(4), t, "stream_K");
+  const std::string text = assembly(image_in_blocks(4), t);
+  EXPECT_GT(lines_with(text, "prefetch", ""), 0) << text;
+  EXPECT_GT(lines_with(text, "tdpbusd", "tmm"), 0) << text;
+  t.edit()->l2_bytes = 1 << 20;
+  EXPECT_EQ(script_of(default_schedule(image_in_blocks(4).function, t)).find("stream_"), std::string::npos)
+      << "they stay near";
+}
+
 TEST(MatrixRegisters, TapsOfFewChannelsAreOneRow) {
   const Program p = pictures();
   expect_scheduled(p, amx(), "fuse_iterators");
