@@ -12,7 +12,10 @@ namespace {
 // Measured on Sapphire Rapids (4th generation Xeon), one thread, in cycles.
 constexpr double kLeastMultiply = 9;  ///< one multiplication takes a cycle for each row, and at least so many
 constexpr double kPutAway = 28;       ///< a register to memory, from where the epilogue takes its rows
-constexpr int64_t kLeastHeight = 4;   ///< fewer rows leave most of a multiplication unused
+constexpr int64_t kPairOfLines =
+    128;                             ///< bytes that the second cache reads at once, of which one line is half
+constexpr double kStays = 0.5;       ///< of the first cache, for the operand along the lanes
+constexpr int64_t kLeastHeight = 4;  ///< fewer rows leave most of a multiplication unused
 
 /// Largest multiple of `unit` up to `most` that divides n; 0: none.
 int64_t divisor(int64_t n, int64_t unit, int64_t most) {
@@ -46,7 +49,12 @@ double matrix_time(const Nest& n, const MatrixOperands& o, const MatrixTile& m, 
   for (int k : n.reduce) steps *= double(n.extent[size_t(k)]);
   steps /= double(m.steps);
   const double once = down * across * kPutAway / steps;
-  const double cycles = std::max(loads, multiplies) + bytes * kNotHidden / target->l2_bandwidth + once;
+  // Lanes of all steps that do not stay in the first cache come from the second in every tile.
+  const double lanes_of_step = groups * double(std::max(kPairOfLines, t.vectors * kMatrixRowBytes));
+  const bool stays = lanes_of_step * steps <= kStays * double(target->l1d_bytes);
+  const double fetches = stays ? 0 : lanes_of_step / target->l2_bandwidth;
+  const double cycles =
+      std::max({loads, multiplies, fetches}) + bytes * kNotHidden / target->l2_bandwidth + once;
   const int64_t lanes = n.extent[size_t(t.vector)];
   const double use = double(lanes) / double(ceil_div(lanes, t.width()) * t.width()) *
                      row_use(n, t.rows, t.row_count) *

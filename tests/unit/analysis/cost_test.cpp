@@ -423,6 +423,25 @@ TEST(MatrixTiles, FillRegistersWhereTheyCan) {
   EXPECT_FALSE(choose_matrix_tile(bytes_in_panels(256, 256, 512), o, machine(512)));
 }
 
+TEST(MatrixTiles, ReadLanesThatDoNotStayNearSeldom) {
+  // 7×7 places, a row of each in a register: of 128 channels in panels of 64, all steps are 64 KB or more.
+  auto image = [](int64_t k) {
+    Nest nest = bytes_in_panels(7, 64, k);
+    nest.extent = {7, 64, k, 7}, nest.spatial = {0, 3, 1};
+    nest.write.stride = {64, 1, 0, 448};
+    nest.loads[0].stride = {k, 0, 1, 7 * k}, nest.loads[1].stride.push_back(0);
+    for (Access* a : {&nest.write, &nest.loads[0], &nest.loads[1]})
+      a->panel.push_back(0), a->panel_stride.push_back(0);
+    nest.loads[1].panel[1] = 64;
+    return nest;
+  };
+  const MatrixOperands o{1, 2, 1, 0, 4};
+  const MatrixTile far = choose_matrix_tile(image(4096), o, matrices()),
+                   near = choose_matrix_tile(image(64), o, matrices());
+  EXPECT_EQ(far.tile.row2_count, 2) << "two columns share what is read";
+  EXPECT_EQ(near.tile.row2_count, 1) << "no column is computed twice";
+}
+
 TEST(Worth, Packing) {
   const Target t = machine();
   EXPECT_TRUE(worth_packing(512, 4 * t->l2_bytes, t));
