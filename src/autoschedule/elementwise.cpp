@@ -129,6 +129,14 @@ size_t columns_from(const Facts& f, size_t least, size_t last) {
   return width == kUnknown || width % kTransposeTile == 0 ? from : symbolic_run_from(f, least, last);
 }
 
+/// Whole tiles of the load's elements along the axis are neighbours in blocks (channels of an image in
+/// blocks).
+bool contiguous_in_blocks(const Facts& f, const Access& l, size_t axis) {
+  return !l.panel.empty() && l.panel_stride[axis] == 1 && l.panel[axis] > 0 &&
+         l.panel[axis] % kTransposeTile == 0 && f.extent[axis] != kUnknown &&
+         f.extent[axis] % kTransposeTile == 0;
+}
+
 /// The iterator along which a load is contiguous where the store is along the last one; -1: none.
 int transposed(const Facts& f) {
   const size_t last = f.extent.size() - 1;
@@ -140,17 +148,23 @@ int transposed(const Facts& f) {
   if (f.write.stride[last] != 1 || !fills_tile(columns_from(f, 0, last), last)) return out;
   for (const Access& l : f.loads)
     for (size_t i = 0; i < last; ++i)
-      if (l.stride[i] == 1 && fills_tile(ragged_run_from(f, 0, i), i) && l.stride[last] > 1) out = int(i);
+      if (l.stride[last] > 1 &&
+          (contiguous_in_blocks(f, l, i) || (l.stride[i] == 1 && fills_tile(ragged_run_from(f, 0, i), i))))
+        out = int(i);
   return out;
 }
 
 /// Rows of a tile whose elements are the smallest that the nest reads across: more of them where they are
 /// small, unless that makes an edge.
 int64_t transposed_rows(const Facts& f, size_t other, int64_t rows) {
-  int64_t bits = f.write.element_bits();
-  for (const Access& l : f.loads)
-    if (l.stride[other] == 1) bits = std::min(bits, l.element_bits());
+  int64_t bits = f.write.element_bits(), block = 0;
+  for (const Access& l : f.loads) {
+    const bool blocks = contiguous_in_blocks(f, l, other);
+    if (blocks) block = std::gcd(block, l.panel[other]);
+    if (blocks || l.stride[other] == 1) bits = std::min(bits, l.element_bits());
+  }
   const int64_t wide = kTransposeBytes * 8 / std::max<int64_t>(bits, 8);
+  if (block % wide != 0) return kTransposeTile;
   const bool fills = rows == kUnknown || (rows >= wide && (rows % wide == 0 || rows % kTransposeTile != 0));
   return fills ? std::max(wide, kTransposeTile) : kTransposeTile;
 }

@@ -45,6 +45,32 @@ TEST(Transpositions, RunAcrossTheRowsOfAnImage) {
   }
 }
 
+/// Channels in blocks become axes of their own.
+Program out_of_blocks(int64_t blocks, int64_t block, DataType type) {
+  Tensor a = te::placeholder({blocks, 5, 32, block}, type, "A");
+  Tensor t = te::compute(
+      {blocks * block, 5, 32},
+      [&](const Vars& v) {
+        return a({tir::floordiv(v[0], PrimExpr(block)), v[1], v[2], tir::floormod(v[0], PrimExpr(block))});
+      },
+      "plain");
+  return {"out_of_blocks", te::create_prim_func({a, t}), {}};
+}
+
+TEST(Transpositions, OfSeveralBlocksOfChannelsAreTiled) {
+  const Target t = target_of({});
+  for (const auto& [block, type, rows] :
+       {std::tuple{64, f32, 16}, {16, f32, 16}, {64, u8, 32}, {16, u8, 16}, {48, u8, 16}}) {
+    const Program p = out_of_blocks(3, block, type);
+    EXPECT_EQ(expect_same(p, t, "elementwise"), "applied");
+    const std::string steps = steps_of(default_schedule(p.function, t));
+    EXPECT_NE(steps.find("factors=[-1, " + std::to_string(rows) + "]"), std::string::npos) << block << steps;
+  }
+  EXPECT_EQ(steps_of(default_schedule(out_of_blocks(3, 8, f32).function, t)).find("factors=[-1, 16]"),
+            std::string::npos)
+      << "eight channels fill no tile";
+}
+
 TEST(Transpositions, OfHeadsOfSymbolicLengthAreTiled) {
   // Groups of 8 channels fill no tile by themselves; all of them lie one after the other, whatever the
   // length.
