@@ -247,6 +247,19 @@ TEST(RowsInnermost, RowsOfTwoAxesPassByAPanelTogether) {
   EXPECT_EQ(innermost_rows(nest, tile), (std::vector<int>{1}));
 }
 
+TEST(RowsInnermost, NotWhereEachPieceOfTheResultIsAPageAway) {
+  Target t = machine();
+  t.edit()->l2_bytes = 2 << 20;
+  const Tile tile{.vector = 1, .rows = 0, .lanes = 16, .vectors = 2, .row_count = 12};
+  EXPECT_FALSE(rows_innermost(product(1500, 1500, 64), tile, t)) << "9 MB in pieces of 128 bytes";
+  Nest heads = contraction({4, 1500, 1500, 64}, {0, 1, 2}, {{0, 1, 3}, {0, 3, 2}});
+  const Tile of_heads{.vector = 2, .rows = 1, .lanes = 16, .vectors = 2, .row_count = 12};
+  EXPECT_FALSE(rows_innermost(heads, of_heads, t)) << "one head is read again, not all";
+  EXPECT_TRUE(rows_innermost(product(300, 1500, 64), tile, t)) << "the result stays in the second cache";
+  EXPECT_TRUE(rows_innermost(product(1500, 3000, 6000), tile, t))
+      << "the matrix would be read again and again";
+}
+
 /// C[b, m, n] += A[b, m, k] * B[k, n]; iterators b, m, n, k.
 Nest batch_of_products(int64_t b, int64_t m, int64_t n, int64_t k, DataType type = f32) {
   Nest out;
