@@ -3,6 +3,8 @@
 
 #include <algorithm>
 
+#include "target/matrix_registers.h"
+
 #include "analysis/region.h"
 
 namespace tenon::rules {
@@ -155,13 +157,22 @@ RuleOutcome Operands::read(Draft& draft) {
   return plan_dot(facts, draft.target, plan);
 }
 
+/// Do the channels leave a step of the sum partly empty: one group, or less than a row of a matrix register?
+bool leaves_room(const Operands& o, const Target& target) {
+  const int64_t channels = o.facts.extent[size_t(o.plan.sum)];
+  const Access& shared = o.facts.loads[o.plan.shared];
+  if (channels == o.plan.form.group) return true;
+  return multiplies_matrices(target, shared.buffer->dtype, o.facts.loads[o.plan.along].buffer->dtype) &&
+         channels % o.plan.form.group == 0 && channels * shared.element_bits() < kMatrixRowBytes * 8;
+}
+
 RuleOutcome join_taps(Draft& draft, Operands& o) {
   const Facts& f = o.facts;
   const Access &along = f.loads[o.plan.along], &shared = f.loads[o.plan.shared];
   const int taps = o.plan.sum - 1;
   if (taps < 0 || std::ranges::find(f.reduce, taps) == f.reduce.end() || f.symbolic(taps) ||
-      f.extent[size_t(taps)] < 2 || f.extent[size_t(o.plan.sum)] != o.plan.form.group ||
-      !o.plan.in_groups(along, kMinLanes) || shared.stride[size_t(taps)] != o.plan.form.group ||
+      f.symbolic(o.plan.sum) || f.extent[size_t(taps)] < 2 || !leaves_room(o, draft.target) ||
+      !o.plan.in_groups(along, kMinLanes) || shared.stride[size_t(taps)] != f.extent[size_t(o.plan.sum)] ||
       shared.stride[size_t(o.plan.sum)] != 1)
     return RuleOutcome::no_tile;
   draft.schedule.fuse_iterators(o.reduction, taps, 2);

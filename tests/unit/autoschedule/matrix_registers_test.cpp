@@ -120,10 +120,42 @@ TEST(MatrixRegisters, WeightsAreAnnouncedABlockAhead) {
       << "they stay near";
 }
 
+/// y[h, w, o] = Σ x[h + r, w + s, c] · k[r, s, c, o], weights in groups of four bytes or two of bfloat16.
+Program windows(int64_t channels, int64_t taps, bool bytes) {
+  const int64_t group = bytes ? 4 : 2;
+  const DataType sum = bytes ? i32 : f32;
+  Tensor x = te::placeholder({9, 8 + taps, channels}, bytes ? u8 : bf16, "X"),
+         k = te::placeholder({3, taps, channels / group, 32 * group}, bytes ? i8 : bf16, "K");
+  auto axis = [](int64_t n, const char* name) {
+    return te::reduce_axis(tir::range(PrimExpr(0), PrimExpr(n)), name);
+  };
+  tir::IterVar r = axis(3, "r"), s = axis(taps, "s"), c = axis(channels, "c");
+  Tensor y = te::compute(
+      {7, 9, 32},
+      [&](const Vars& v) {
+        const PrimExpr of = tir::floordiv(c->var, PrimExpr(group)),
+                       in = tir::floormod(c->var, PrimExpr(group));
+        return te::sum(tir::cast(sum, x({v[0] + r->var, v[1] + s->var, c->var})) *
+                           tir::cast(sum, k({r->var, s->var, of, v[2] * group + in})),
+                       {r, s, c});
+      },
+      "Y");
+  return {"windows of " + std::to_string(channels), te::create_prim_func({x, k, y}), {}};
+}
+
 TEST(MatrixRegisters, TapsOfFewChannelsAreOneRow) {
-  const Program p = pictures();
-  expect_scheduled(p, amx(), "fuse_iterators");
-  expect_scheduled(p, amx(), kAnnotated);
+  expect_scheduled(pictures(), amx(), "fuse_iterators");
+  expect_scheduled(pictures(), amx(), kAnnotated);
+  // Three taps of 16 bytes are a row of 48, and so are one and a half of 32.
+  for (const auto& [channels, taps, bytes] :
+       {std::tuple{16, 3, true}, {32, 3, true}, {20, 3, true}, {16, 2, true}, {16, 3, false}}) {
+    const Program p = windows(channels, taps, bytes);
+    expect_scheduled(p, amx(), "fuse_iterators");
+    expect_scheduled(p, amx(), kAnnotated);
+  }
+  EXPECT_EQ(script_of(default_schedule(windows(64, 3, true).function, amx())).find("fuse_iterators"),
+            std::string::npos)
+      << "64 bytes are a row";
 }
 
 /// A batch of sequences of which both are symbolic, by one matrix.
