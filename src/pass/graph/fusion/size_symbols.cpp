@@ -129,11 +129,10 @@ class SizeSymbols {
   }
   /// Tensors that are there have no negative sizes: max(n - 1, 0) and n - 1 are one size.
   void assume_sizes() {
-    auto clamped = [](const PrimExpr& d) { return has_node<tir::Max>(d); };
-    if (std::ranges::none_of(all_, clamped)) return;
+    if (std::ranges::none_of(all_, [](const PrimExpr& d) { return has_node<tir::Max>(d); })) return;
     std::unordered_map<uint64_t, std::vector<PrimExpr>> assumed;
     for (const PrimExpr& d : all_) {
-      if (tir::as_int(d) || clamped(d)) continue;
+      if (tir::as_int(d) || d.is<tir::Max>()) continue;
       std::vector<PrimExpr>& alike = assumed[structural_hash(d)];
       if (std::ranges::any_of(alike, [&](const PrimExpr& e) { return structural_equal(d, e); })) continue;
       alike.push_back(d);
@@ -291,6 +290,14 @@ class SizeSymbols {
     return e;
   }
 
+  /// Attributes with symbols for the sizes that they hold (ends of slices).
+  ObjectRef over_names(const ObjectRef& attrs) {
+    if (!attrs) return attrs;
+    return map_children(attrs, [&](const ObjectRef& c) -> ObjectRef {
+      return c.is<tir::PrimExprNode>() ? named(PrimExpr(c.cast<tir::PrimExprNode>())) : c;
+    });
+  }
+
   /// Null where the types do not follow.
   Binding binding(const Binding& b) {
     const Expr value = b->value;
@@ -299,7 +306,7 @@ class SizeSymbols {
     if (const auto* c = value.as<Call>()) {
       if (!c->type_args.empty()) return {};
       const Array<Expr> args = c->args.map([&](const Expr& a) { return map(a); });
-      copy = make<Call>(c->op, args, c->attrs, c->type_args);
+      copy = make<Call>(c->op, args, over_names(c->attrs), c->type_args);
     } else if (const auto* t = value.as<TupleGetItem>()) {
       copy = make<TupleGetItem>(map(t->tuple), t->index);
     } else {
