@@ -98,7 +98,9 @@ const Chapter kTensor[] = {
       // Unrolled loops inside vector loops are cheaper to copy once they are vectors.
       "vectorize_loop", "unroll_loop", "simplify_tir", "hoist_if_then_else",
       // Before loop_partition, which then finds fewer conditions in the inner loops.
-      "split_edge_tiles", "loop_partition",
+      "split_edge_tiles",
+      // Behind all that makes loops vectors or unrolls them; before their conditions cut them.
+      "carry_digits", "loop_partition",
       // Loops as they will run, so that their times are known; before memory is shared by what then runs
       // side by side.
       "fuse_parallel_loops", "narrow_data_type"}},
