@@ -13,13 +13,14 @@ Importer::Body Importer::convert_body(std::string_view what, FunctionRef<Values(
   struct Outer {
     Importer& importer;
     graph::BlockBuilder saved;
-    size_t stretched;
+    size_t stretched, picked;
     ~Outer() {
       importer.builder = std::move(saved);
       importer.stretched_.resize(stretched);
+      importer.picked_.resize(picked);
       --importer.branches_;
     }
-  } outer{*this, std::exchange(builder, op::make_builder()), stretched_.size()};
+  } outer{*this, std::exchange(builder, op::make_builder()), stretched_.size(), picked_.size()};
   const size_t problems = problems_.size();
   const int64_t unsupported = unsupported_nodes_;
   ++branches_;

@@ -117,6 +117,7 @@ Values expand(N& n) {
   if (!known_sizes(n, 1)) return expand_at_run_time(n);
   Shape want = n.sizes(1, "shape"), have = n.known_shape(0), out;
   const size_t rank = std::max(want.size(), have.size());
+  Expr x = n.in(0);
   for (size_t i = 0; i < rank; ++i) {
     const size_t from_end = rank - i;
     PrimExpr w = from_end <= want.size() ? want[want.size() - from_end] : PrimExpr(1);
@@ -126,14 +127,18 @@ Values expand(N& n) {
     const auto known = tir::as_int(h), asked = tir::as_int(w);
     if (known && asked && *known != *asked && *known != 1 && *asked != 1)
       n.malformed(fmt::format("Expand cannot stretch {} to {}", *known, *asked));
-    const auto sizes = n.broadcast_sizes(h, w);
-    if (!sizes) return expand_at_run_time(n);
-    n.require_equal(w, sizes->second);
-    std::tie(h, w) = *sizes;
+    if (const auto sizes = n.broadcast_sizes(h, w)) {
+      n.require_equal(w, sizes->second);
+      std::tie(h, w) = *sizes;
+    } else {
+      const PrimExpr size = broadcast_size(n, h, w);
+      if (from_end <= have.size()) x = stretch(n, x, int64_t(have.size() - from_end), size);
+      h = w = size;
+    }
     out.push_back(tir::is_one(w) ? h : w);
     if (from_end <= have.size()) have.set(have.size() - from_end, h);
   }
-  return {n.op("broadcast_to", {n.checked(n.in(0), have), graph::shape_expr(out)})};
+  return {n.op("broadcast_to", {n.checked(x, have), graph::shape_expr(out)})};
 }
 const R r10("Expand", {8, 13}, expand, {.operations = 0, .values = {1}});
 

@@ -305,6 +305,11 @@ class Importer {
     PrimExpr a, b, size;
   };
   std::vector<Stretched> stretched_;
+  /// Indices of which the run has shown, there too, that they are inside of an axis: so many, and its size.
+  struct Picked {
+    PrimExpr indices, size;
+  };
+  std::vector<Picked> picked_;
   /// Whether two sizes are equal, as far as it is known.
   std::optional<bool> sizes_equal(const PrimExpr& a, const PrimExpr& b) const;
   /// The If of two branches, of which one may be impossible; null when something is poisoned.

@@ -373,7 +373,12 @@ Expr NodeContext::checked_indices(const Expr& at, const Array<PrimExpr>& sizes, 
     if (v >= size || v < (from_end ? -size : 0))
       malformed(fmt::format("the index {} of {} is outside of an axis of {} elements", v, op_type(), size));
   }
-  if (known || !graph::known_shape(at)) return at;
+  const auto shape = graph::known_shape(at);
+  if (known || !shape) return at;
+  PrimExpr count(1);
+  for (const PrimExpr& d : *shape) count = count * d;
+  for (const PrimExpr& s : sizes)
+    if (!tir::as_int(s)) importer.picked_.push_back({simplify(count), s});
   auto a = op::make_attrs<op::CheckIndicesAttrs>(from_end, fmt::format("{} ({})", op_type(), where()));
   return op("check_indices", {at, graph::shape_expr(sizes)}, a);
 }

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "import/onnx/values.h"
 
+#include <algorithm>
+
 #include "analysis/analyzer.h"
 #include "ir/structural.h"
 #include "op/attrs_sort.h"
@@ -103,12 +105,30 @@ Index require(const Index& value, const Expr& condition, const std::string& mess
   return {n, n.emit(n.importer.branches(condition, yes, no, n.origin, n.where()))};
 }
 
+/// Is y, a size of at most one, one wherever x is not 0? Where indices were picked for each element of x, the
+/// axis that they are inside of is not empty.
+static bool one_for_each(N& n, const PrimExpr& x, const PrimExpr& y) {
+  Analyzer plain;
+  for (const tir::VarRef& v : tir::free_vars(y)) plain.assume_size(v);
+  if (tir::as_int(y) || !plain.can_prove_lt(y, 2) || !plain.can_prove_ge(y, 0)) return false;
+  return std::ranges::any_of(n.importer.picked_, [&](const auto& p) {
+    Analyzer some, inside;
+    const auto there = some.assume(tir::ge(x, PrimExpr(1))),
+               holds = inside.assume(tir::ge(p.size, PrimExpr(1)));
+    return some.can_prove_ge(p.indices, 1) && inside.can_prove_equal(y, PrimExpr(1));
+  });
+}
+
 PrimExpr broadcast_size(N& n, const PrimExpr& x, const PrimExpr& y, bool one_way) {
   for (const auto& known : n.importer.stretched_)
     if (known.a.same_as(x) && known.b.same_as(y)) return known.size;
   Analyzer analyzer;  // of at most one element because there are no more: it stretches to them, or to none
   if (analyzer.can_prove_equal(y, tir::min(x, PrimExpr(1)))) return x;
   if (!one_way && analyzer.can_prove_equal(x, tir::min(y, PrimExpr(1)))) return y;
+  if (one_for_each(n, x, y)) {
+    n.require_equal(tir::select(tir::eq(x, PrimExpr(0)), PrimExpr(1), y), PrimExpr(1));
+    return x;
+  }
   const Index both = index_of(n, {x, y}), a = both[0], b = both[1];
   const Expr same = equal(a, b), second = equal(b, 1);
   const Expr fits = n.op("logical_or", {same, one_way ? second : n.op("logical_or", {equal(a, 1), second})});

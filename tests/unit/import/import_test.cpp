@@ -22,6 +22,9 @@ IRModule import(const Msg& m, const onnx::ImportOptions& options = {}) {
 NDArray array(std::vector<int64_t> shape, const std::vector<float>& v) {
   return NDArray::from_bytes(std::move(shape), f32, v.data(), v.size() * 4);
 }
+NDArray indices(const std::vector<int64_t>& v) {
+  return NDArray::from_bytes({int64_t(v.size())}, i64, v.data(), v.size() * 8);
+}
 std::vector<double> run(const IRModule& m, const std::vector<Any>& args) {
   const NDArray y = interpret(m, "main", args).as<NDArray>();
   std::vector<double> out;
@@ -198,6 +201,23 @@ TEST(Import, CountsAndCutsUpToASize) {
   EXPECT_EQ(run(m, {array({1, 4}, {0, 0, 0, 0})}), (Doubles{10, 21, 32, 43}));
   EXPECT_EQ(run(m, {array({2, 0}, {})}), Doubles{});
   EXPECT_THROW(run(m, {array({1, 5}, {0, 0, 0, 0, 0})}), Error);  // the table has no fifth position
+}
+/// Rows that indices pick, stretched to a slice of at most one row of the same table.
+TEST(Import, RowsThatArePickedAreNotStretchedToOne) {
+  const IRModule m =
+      import(model({{node("Slice", {"x", "zero", "one"}, {"first"}), node("Shape", {"first"}, {"s"}),
+                     node("Gather", {"x", "at"}, {"g"}), node("Expand", {"g", "s"}, {"y"})},
+                    {ints("zero", {1}, {0}), ints("one", {1}, {1})},
+                    {value("x", FLOAT, {"nodes", "width"}), value("at", INT64, {"edges"})},
+                    {value("y", FLOAT, {"edges", "width"})}}));
+  const auto shape = graph::known_shape(m.find("main").as<graph::Function>()->ret_type);
+  ASSERT_TRUE(shape);
+  EXPECT_TRUE((*shape)[0].is<tir::Var>());
+  const NDArray table = array({2, 2}, {1, 2, 3, 4});
+  EXPECT_EQ(run(m, {table, indices({1, 0, 1})}), (Doubles{3, 4, 1, 2, 3, 4}));
+  EXPECT_EQ(run(m, {table, indices({})}), Doubles{});
+  EXPECT_EQ(run(m, {array({0, 2}, {}), indices({})}), Doubles{});
+  EXPECT_THROW(run(m, {array({0, 2}, {}), indices({0})}), Error);  // there is no row
 }
 TEST(Import, DimensionsAreBoundByName) {
   onnx::ImportOptions options;
