@@ -7,12 +7,13 @@
 // Covers: zero padding into convolutions; slices, pads, tiles, repeats and concatenations that do nothing;
 // relu and clip chains; maximum and minimum of a value with itself; where on a constant condition; division
 // by powers of two; a + (-b); a zero point that is added before a clip and taken off behind it; matmul with a
-// transposed matrix (nn.dense). Needs: types. Keeps: values bit by
-// bit.
+// transposed matrix (nn.dense); indices that are checked again, or many times over. Needs: types. Keeps:
+// values bit by bit.
 #include <cmath>
 #include <optional>
 
 #include "ir/structural.h"
+#include "op/attrs_check.h"
 #include "op/body_rewriter.h"
 #include "op/build.h"
 
@@ -81,7 +82,13 @@ class SimplifyExpr : public BodyRewriter {
     if (name == "add") return add(call, value);
     if (name == "multiply" && beside_zero_.contains(var.get())) return without_zero_point(call, value);
     if (name == "matmul") return matmul(call, value);
+    if (name == "check_indices") return check_indices(call, value, var);
     return value;
+  }
+  void enter_scope() override { scopes_.push_back(checked_.size()); }
+  void leave_scope() override {
+    checked_.resize(scopes_.back());
+    scopes_.pop_back();
   }
 
  private:
@@ -239,6 +246,56 @@ class SimplifyExpr : public BodyRewriter {
     return with_origin(tenon::graph::call(get_op("nn.dense"), {call.args[0], t->args[0]}, call.attrs),
                        call.origin);
   }
+
+  /// The same elements, each at least once: a reshape, or a stretch to numbers of copies.
+  const Call* spread(const Expr& e) const {
+    if (const Call* shaped = definition_call(e, "reshape")) return shaped;
+    const Call* stretched = definition_call(e, "broadcast_to");
+    const auto from = stretched ? known_shape(stretched->args[0]) : std::nullopt, to = known_shape(e);
+    if (!from || !to || to->size() < from->size()) return nullptr;
+    for (size_t i = 0; i < to->size(); ++i) {
+      const size_t added = to->size() - from->size();
+      const auto copies = tir::as_int((*to)[i]);
+      const bool kept = i >= added && structural_equal((*from)[i - added], (*to)[i]);
+      if (!kept && !(copies && *copies >= 1)) return nullptr;
+    }
+    return stretched;
+  }
+  /// Indices are checked before they are spread, and once for each size.
+  Expr check_indices(const Call& call, const Expr& value, const VarRef& var) {
+    const auto* sizes = call.args[1].as<ShapeExpr>();
+    if (!sizes) return value;
+    std::vector<const Call*> outside;
+    Expr x = call.args[0];
+    for (const Call* s = spread(x); s && sizes->values.size() == 1; s = spread(x)) {
+      outside.push_back(s);
+      x = s->args[0];
+    }
+    const bool from_end = op::attrs_of<op::CheckIndicesAttrs>(call).from_end;
+    const auto again = std::ranges::find_if(checked_, [&](const Checked& c) {
+      return c.indices.same_as(x) && (from_end || !c.from_end) && structural_equal(c.sizes, call.args[1]);
+    });
+    const bool fresh = again == checked_.end();
+    if (fresh && outside.empty()) {
+      checked_.push_back({x, call.args[1], var, from_end});
+      return value;
+    }
+    Expr out = fresh ? emit_op("check_indices", {x, call.args[1]}, call.attrs) : replaced(again->result);
+    if (fresh) checked_.push_back({x, call.args[1], out, from_end});
+    for (size_t i = outside.size(); i-- > 0;) {
+      Array<Expr> args = outside[i]->args;
+      args.set(0, out);
+      out = emit(op::op_call(outside[i]->op.as<Op>()->name, args, outside[i]->attrs, outside[i]->origin));
+    }
+    return out;
+  }
+
+  struct Checked {
+    Expr indices, sizes, result;
+    bool from_end;
+  };
+  std::vector<Checked> checked_;  ///< in this scope and those around it
+  std::vector<size_t> scopes_;
 
   std::unordered_map<const Object*, std::pair<std::string_view, const Call*>> calls_;  ///< as they are given
   std::unordered_set<const Object*> beside_zero_;  ///< read by one sum, whose other side is never -0
