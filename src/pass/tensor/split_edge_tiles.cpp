@@ -5,10 +5,10 @@
 // Tiles over a symbolic size run on to its next multiple: their rows are clamped when they are read and
 // masked when they are written. A tile that lies inside needs neither, and one comparison tells. Only loops
 // around other loops are cut, where more than one clamp or mask goes; the edge keeps the old body, and beside
-// it one of half the rows and one of a single row (a batch is often 1) where those are enough. A tile that is
-// unrolled as a whole gets the half one only. A row outside is skipped by a branch: a masked store without
-// lanes costs a processor hundreds of cycles where no memory stands behind it. Needs: flat loops, unrolled
-// tiles, simplified conditions. Keeps: what runs, and its order.
+// it one of half the rows and one of a single row (a batch is often 1) where those are enough, and one of
+// half the vectors. A tile that is unrolled as a whole gets the half ones only. A row outside is skipped by a
+// branch: a masked store without lanes costs a processor hundreds of cycles where no memory stands behind it.
+// Needs: flat loops, unrolled tiles, simplified conditions. Keeps: what runs, and its order.
 #include <algorithm>
 #include <map>
 #include <set>
@@ -267,7 +267,7 @@ class EdgeTiles : public tensor_detail::Rewriter {
     Ref<For> out(&n);
     if (!loops) {
       // Such a tile is over soon: what it asks costs less than the code that does not.
-      const Stmt body = few_rows(n.body, groups, false);
+      const Stmt body = few_vectors(n.body, groups, few_rows(n.body, groups, false));
       if (body.same_as(n.body)) return {};
       out.edit()->body = body;
       return out;
@@ -278,7 +278,7 @@ class EdgeTiles : public tensor_detail::Rewriter {
       const Clamp* least = &g[0];
       for (const Clamp& c : g) {
         if (c.more < least->more) least = &c;
-        values[c.node.get()] = c.value ? c.value : const_of_lanes(c.node);
+        values[c.node.get()] = c.value ? c.value : const_of_lanes(c.node, true);
       }
       const PrimExpr holds = le(imm(0), least->room);
       whole = whole ? logical_and(whole, holds) : holds;
@@ -288,8 +288,38 @@ class EdgeTiles : public tensor_detail::Rewriter {
                   return it == values.end() ? ObjectRef() : ObjectRef(it->second);
                 }).cast<StmtNode>();
     fast = stmt(tensor_detail::unmasked(rename_definitions(fast)));
-    out.edit()->body = make<IfThenElse>(whole, fast, few_rows(n.body, groups, true));
+    const Stmt edge = few_vectors(n.body, groups, few_rows(n.body, groups, true));
+    out.edit()->body = make<IfThenElse>(whole, fast, edge);
     return out;
+  }
+
+  /// The edge with half the vectors, where the others lie outside with all of their lanes, before `edge`.
+  Stmt few_vectors(const Stmt& body, const std::vector<std::vector<Clamp>>& groups, const Stmt& edge) {
+    for (const auto& g : groups) {
+      std::set<int64_t> rooms;
+      int64_t lanes = 0;
+      bool regular = true;
+      for (const Clamp& c : g) {
+        const int64_t n = lanes_in_row(c.node);
+        if (n == 1) continue;
+        regular = regular && n > 1 && (lanes == 0 || lanes == n);
+        lanes = n;
+        rooms.insert(c.more);
+      }
+      const auto vectors = int64_t(rooms.size());
+      if (!regular || vectors < 2 || *rooms.rbegin() - *rooms.begin() != (vectors - 1) * lanes) continue;
+      const int64_t outside = *rooms.rbegin() - (vectors + 1) / 2 * lanes;  // room of the first one behind
+      const Stmt few = without(body, g, outside, [](const Clamp& c) { return lanes_in_row(c.node) > 1; });
+      return make<IfThenElse>(lt(g[0].room + imm(outside + lanes - 1), imm(0)), stmt(few), edge);
+    }
+    return edge;
+  }
+  /// Lanes of a mask of neighbours; 1: a condition of all lanes together; 0: a mask of another kind.
+  static int64_t lanes_in_row(const PrimExpr& node) {
+    const auto* l = node.as<LT>();
+    if (node.dtype().is_scalar() || !l) return node.dtype().is_scalar();
+    const auto* r = l->a.as<Ramp>();
+    return r && is_one(r->stride) && l->b.is<Broadcast>() ? int64_t(r->lanes) : 0;
   }
 
   /// The edge with half the rows, and maybe with one, where those inside are no more, before the edge with
@@ -331,10 +361,15 @@ class EdgeTiles : public tensor_detail::Rewriter {
 
   /// The body without the rows that have at most so much room.
   static Stmt first_rows(const Stmt& body, const std::vector<Clamp>& group, int64_t room) {
+    return without(body, group, room, [](const Clamp& c) { return !c.value && c.node.dtype().is_scalar(); });
+  }
+
+  /// The body without what conditions of a kind mask that have at most so much room.
+  static Stmt without(const Stmt& body, const std::vector<Clamp>& group, int64_t room,
+                      bool (*kind)(const Clamp&)) {
     std::unordered_map<const Object*, PrimExpr> values;
     for (const Clamp& c : group)
-      if (!c.value && c.node.dtype().is_scalar() && c.more <= room)
-        values[c.node.get()] = PrimExpr::int_imm(0, boolean);
+      if (kind(c) && c.more <= room) values[c.node.get()] = const_of_lanes(c.node, false);
     const Stmt few = rewrite_any(body, [&](const ObjectRef& x) -> ObjectRef {
                        auto it = values.find(x.get());
                        return it == values.end() ? ObjectRef() : ObjectRef(it->second);
@@ -342,9 +377,10 @@ class EdgeTiles : public tensor_detail::Rewriter {
     return Unread::removed(SkipRows().stmt(simplify(rename_definitions(few))));
   }
 
-  static PrimExpr const_of_lanes(const PrimExpr& condition) {
+  static PrimExpr const_of_lanes(const PrimExpr& condition, bool value) {
     const int lanes = condition.dtype().lanes;
-    return lanes > 1 ? PrimExpr(make<Broadcast>(true_(), int64_t(lanes))) : true_();
+    const PrimExpr one = PrimExpr::int_imm(value, boolean);
+    return lanes > 1 ? PrimExpr(make<Broadcast>(one, int64_t(lanes))) : one;
   }
 
   /// Made of the loop's variable, sizes and what stands around, without memory.
