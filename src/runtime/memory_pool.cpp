@@ -157,7 +157,8 @@ bool MemoryPoolObj::renew(const Any& held, std::span<const int64_t> shape, DataT
   if (!o->release || o->owner.object() != this || o->ref_count.load(std::memory_order_acquire) != 1)
     return false;
   o->hash_cache.store(0, std::memory_order_relaxed);
-  set_storage(*o, shape, dtype);
+  const bool same = o->data && o->dtype == dtype && std::ranges::equal(o->shape, shape);
+  if (!same) set_storage(*o, shape, dtype);
   return true;
 }
 

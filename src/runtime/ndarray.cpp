@@ -223,7 +223,7 @@ size_t storage_bytes(int64_t elements, DataType dtype) {
                  " need more bytes than fit in 64 bits");
     return size_t(bytes);
   }
-  return size_t((bits + 7) / 8);
+  return (size_t(bits) + 7) / 8;  // of a number without a sign, which is a shift
 }
 
 NDArray NDArray::empty(std::vector<int64_t> shape, DataType dtype) {

@@ -335,7 +335,8 @@ const NDArrayObj& Machine::tensor_ref(const Step& step, uint32_t i, NDArray& mad
     if (const Any& v = frame().registers[size_t(step.args[i].value())];
         v.is_object() && is_type_index<NDArrayObj>(v.tag()))
       return *static_cast<const NDArrayObj*>(v.object());
-  made = tensor_arg(step, i);
+  const bool arena = i < step.num_args && step.args[i].kind() == ArgKind::Arena;
+  made = arena ? arena_view(step.args[i].value()) : tensor_arg(step, i);
   return *made.get();
 }
 
@@ -346,7 +347,13 @@ void Machine::dims_arg(const Step& step, uint32_t first, std::vector<int64_t>& o
       return;
     }
   out.resize(step.num_args - std::min(first, step.num_args));
-  for (size_t i = 0; i < out.size(); ++i) out[i] = int_arg(step, first + uint32_t(i));
+  const std::vector<int64_t>& heap = frame().heap;
+  for (size_t i = 0; i < out.size(); ++i) {
+    const Arg a = step.args[first + i];
+    out[i] = a.kind() == ArgKind::Immediate ? a.value()
+             : a.kind() == ArgKind::Heap    ? heap[size_t(a.value())]
+                                            : int_of_any(step, first + uint32_t(i));
+  }
 }
 
 namespace {

@@ -26,9 +26,25 @@ std::span<const int64_t> shape_ref(Machine& m, const Step& s, uint32_t i, NDArra
 }
 
 void set_shape(Machine& m, const Step& s, std::span<const int64_t> dims) {
+  // In a loop the register holds the shape of the last turn, mostly.
+  if (s.dst >= 0)
+    if (const Any& v = m.frame().registers[size_t(s.dst)];
+        v.is_object() && is_type_index<ShapeObj>(v.tag()) &&
+        v.object()->ref_count.load(std::memory_order_acquire) == 1) {
+      auto& held = static_cast<ShapeObj*>(const_cast<Object*>(v.object()))->dims;
+      held.assign(dims.begin(), dims.end());
+      return;
+    }
   auto shape = make<ShapeObj>();
   shape.mut()->dims.assign(dims.begin(), dims.end());
   m.set_result(s, Any(std::move(shape)));
+}
+
+/// An element that is a whole number.
+int64_t whole_number(const NDArrayObj& a, int64_t i) {
+  if (a.dtype == i64) return static_cast<const int64_t*>(a.data)[i];
+  if (a.dtype == boolean) return static_cast<const uint8_t*>(a.data)[i] != 0;
+  return NDArray(Ref<NDArrayObj>(&a)).element_int(i);
 }
 
 void match_shape(Machine& m, const Step& s) {
@@ -144,13 +160,14 @@ void make_shape(Machine& m, const Step& s) {
 void shape_of(Machine& m, const Step& s) { set_shape(m, s, m.tensor_arg(s, 0).shape()); }
 
 void tensor_to_shape(Machine& m, const Step& s) {
-  NDArray a = m.tensor_arg(s, 0);
-  if (a.ndim() != 1 || !a.dtype().is_integer() || a.size() > 64)
+  NDArray made;
+  const NDArrayObj& a = m.tensor_ref(s, 0, made);
+  if (a.shape.size() != 1 || !a.dtype.is_integer() || a.shape[0] > 64)
     m.fail_at(s, "T0501",
-              joined({"a shape must be a list of integers, not a ", to_string(a.dtype()), " tensor of shape ",
-                      shape_text(a.shape())}));
-  m.dims.resize(size_t(a.size()));
-  for (size_t i = 0; i < m.dims.size(); ++i) m.dims[i] = a.element_int(int64_t(i));
+              joined({"a shape must be a list of integers, not a ", to_string(a.dtype), " tensor of shape ",
+                      shape_text(a.shape)}));
+  m.dims.resize(size_t(a.shape[0]));
+  for (size_t i = 0; i < m.dims.size(); ++i) m.dims[i] = whole_number(a, int64_t(i));
   set_shape(m, s, m.dims);
 }
 
@@ -227,7 +244,8 @@ void copy_into(Machine& m, const Step& s) {
 }
 
 void reshape(Machine& m, const Step& s) {
-  NDArray a = m.tensor_arg(s, 0);
+  NDArray made;
+  const NDArray a(Ref<NDArrayObj>(&m.tensor_ref(s, 0, made)));
   std::vector<int64_t> dims;
   m.dims_arg(s, 1, dims);
   if (dims.size() == 1 && dims[0] == -1) dims[0] = a.size();  // one dimension of all
@@ -324,10 +342,12 @@ void ref_write(Machine& m, const Step& s) {
 }
 
 void scalar(Machine& m, const Step& s) {
-  NDArray a = m.tensor_arg(s, 0);
-  if (a.size() != 1)
-    m.fail_at(s, "T0501", joined({"a tensor of shape ", shape_text(a.shape()), " is used as one number"}));
-  m.set_result(s, a.dtype().is_float() ? Any(a.element(0)) : Any(a.element_int(0)));
+  NDArray made;
+  const NDArrayObj& a = m.tensor_ref(s, 0, made);
+  if (element_count(a.shape) != 1)
+    m.fail_at(s, "T0501", joined({"a tensor of shape ", shape_text(a.shape), " is used as one number"}));
+  m.set_result(s,
+               a.dtype.is_float() ? Any(NDArray(Ref<NDArrayObj>(&a)).element(0)) : Any(whole_number(a, 0)));
 }
 
 void to_tensor(Machine& m, const Step& s) {
