@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Values that are never alive together share a register, so that a tensor from the pool goes back as soon as
-// a later value takes its register, or is that value's storage where it is of the size.
+// a later value takes its register, or is that value's storage where it is of the size. Outside of loops what
+// other registers still hold of values that are over goes in front of an allocation of symbolic size.
 #include <algorithm>
 #include <optional>
 
@@ -13,7 +14,8 @@ namespace {
 /// What a value is to the one that takes its register.
 struct Content {
   const Instruction* allocation = nullptr;  ///< alloc_tensor
-  bool number = false;                      ///< no tensor: a number or a shape
+  bool number = false;                      ///< no tensor: a number, a shape, or nothing any more
+  bool symbolic = false;                    ///< a tensor of symbolic size
   /// Inside a loop only a value of the same content takes its register: a number, or a tensor of known size
   /// that is not worth taking from it.
   bool stays = false;
@@ -39,6 +41,7 @@ class Sharing {
       if (n.dst >= 0) n.dst = place(n.dst, i);
       for (int32_t r : over) free_.push_back({lives_[size_t(r)].place, lives_[size_t(r)].content});
     }
+    insert_drops();
     return used_;
   }
 
@@ -96,14 +99,14 @@ class Sharing {
     const std::optional<Builtin> builtin = called(n);
     if (builtin == Builtin::scalar || builtin == Builtin::make_shape || builtin == Builtin::shape_of ||
         builtin == Builtin::tensor_to_shape || builtin == Builtin::shape_dim)
-      return {nullptr, true, true};
+      return {nullptr, true, false, true};
     if (builtin != Builtin::alloc_tensor || n.num_args == 0) return {};
     const std::span<const Arg> args(exe_.args.data() + n.first_arg, n.num_args);
     std::vector<int64_t> sizes;
     for (const Arg& a : args.subspan(1))
       if (a.kind() == ArgKind::Immediate) sizes.push_back(a.value());
     const bool known = sizes.size() + 1 == args.size() && args[0].kind() == ArgKind::Immediate;
-    return {&n, false,
+    return {&n, false, !known,
             known && storage_bytes(element_count(sizes), dtype_of_word(args[0].value())) <=
                          MemoryPoolObj::kSmallBytes};
   }
@@ -141,7 +144,44 @@ class Sharing {
     } else {
       v.place = used_++;
     }
+    if (v.content.symbolic && !in_loop) drop_held(at);
     return v.place;
+  }
+
+  /// What free registers hold goes before the instruction.
+  void drop_held(int64_t at) {
+    for (Free& f : free_)
+      if (!f.content.number) {
+        drops_.emplace_back(at, f.place);
+        f.content = {nullptr, true, false, false};
+      }
+  }
+
+  void insert_drops() {
+    if (drops_.empty()) return;
+    auto nothing = std::ranges::find_if(exe_.callees, [](const Callee& c) {
+      return c.kind == CalleeKind::Builtin && c.name == name_of(Builtin::none);
+    });
+    Instruction drop;
+    drop.op = Opcode::Call;
+    drop.callee = int32_t(nothing - exe_.callees.begin());
+    if (nothing == exe_.callees.end())
+      exe_.callees.push_back({CalleeKind::Builtin, std::string(name_of(Builtin::none))});
+    const std::vector<Instruction> old(exe_.code.begin() + first_, exe_.code.end());
+    exe_.code.resize(size_t(first_));
+    std::vector<int64_t> begins, places;  // of each: a jump to it goes to what is dropped before it
+    for (size_t i = 0, k = 0; i < old.size(); ++i) {
+      begins.push_back(int64_t(exe_.code.size()));
+      for (; k < drops_.size() && drops_[k].first == first_ + int64_t(i); ++k) {
+        drop.dst = drops_[k].second;
+        exe_.code.push_back(drop);
+      }
+      places.push_back(int64_t(exe_.code.size()));
+      exe_.code.push_back(old[i]);
+    }
+    for (size_t i = 0; i < old.size(); ++i)
+      if (old[i].op == Opcode::Goto || old[i].op == Opcode::If)
+        exe_.code[size_t(places[i])].offset = int32_t(begins[size_t(int64_t(i) + old[i].offset)] - places[i]);
   }
 
   Executable& exe_;
@@ -150,6 +190,7 @@ class Sharing {
   std::vector<Life> lives_;
   std::vector<std::pair<int64_t, int64_t>> loops_;  ///< first and last instruction
   std::vector<Free> free_;
+  std::vector<std::pair<int64_t, int32_t>> drops_;  ///< in front of which instruction, and which register
 };
 
 }  // namespace

@@ -70,8 +70,8 @@ VMFunction FunctionCodegen::run() {
   }
   name_values(*function_, out.results, "output_names");
   out.heap_size = heap_;
-  out.num_instructions = uint32_t(exe_.code.size()) - out.first_instruction;
   out.num_registers = share_registers(exe_, out.first_instruction, out.num_params, registers_);
+  out.num_instructions = uint32_t(exe_.code.size()) - out.first_instruction;
   return out;
 }
 

@@ -188,6 +188,21 @@ TEST(VmCodegen, DynamicChainsShareRegisters) {
   EXPECT_LE(build(in).executable().functions[0].num_registers, 6);
 }
 
+TEST(VmCodegen, WhatIsOverGoesBeforeAnAllocation) {
+  // Four tensors end with their concatenation, and what follows takes the register of one of them only. It
+  // and the two results behind it are of four parts each.
+  constexpr int64_t kColumns = 512, kBlock = 64 + kColumns * 4;
+  Model m;
+  Expr x = m.param("x", {PrimExpr(tir::var("n")), PrimExpr(kColumns)});
+  Array<Expr> parts;
+  for (int i = 0; i < 4; ++i) parts.push_back(m.op("nn.softmax", {i ? parts[size_t(i - 1)] : x}, axis(1)));
+  Expr all = m.op("concat", {make<Tuple>(parts)}, axis(0));
+  IRModule in = m.done(m.op("nn.softmax", {m.op("nn.softmax", {all}, axis(0))}, axis(0)));
+  expect_vm_agrees(in, {random_array({2, kColumns})});
+  Session session(build(in), {.memory_limit = 12 * kBlock});
+  EXPECT_EQ(session.invoke({random_array({1, kColumns})})[0].shape(), std::vector<int64_t>({4, kColumns}));
+}
+
 TEST(VmCodegen, APlanThatDoesNotFitIsOurMistake) {
   Model m;
   auto x = m.param("x", {16});
