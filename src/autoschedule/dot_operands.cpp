@@ -71,7 +71,7 @@ RuleOutcome schedule_groups(Draft& draft, const GroupedCopy& copy, int64_t group
   const bool rows = l.stride[size_t(lanes)] == 1, groups = l.stride[size_t(sum)] == 1;
   const int64_t extent = f->extent[size_t(lanes)];
   int64_t width = kGroupRow;
-  while (width >= kMinLanes && (extent % panel != 0 || panel % width != 0)) width /= 2;
+  while (width >= kMinLanes && (panel % width != 0 || extent < width)) width /= 2;
   // The last row of an odd sum is filled up: a condition for a whole row.
   const bool whole = !f->in_value[size_t(sum)], taken = rows ? width >= kMinLanes : groups && whole;
   if (!taken || f->in_value[size_t(lanes)] || f->symbolic(lanes) || f->symbolic(sum) ||
@@ -82,8 +82,16 @@ RuleOutcome schedule_groups(Draft& draft, const GroupedCopy& copy, int64_t group
   const std::vector<LoopRV> steps = s.split(loops[size_t(sum)], {-1, group});
   LoopRV vector = steps[1];
   std::vector<LoopRV> order = outer;
-  if (rows) {
-    const std::vector<LoopRV> parts = s.split(loops[size_t(lanes)], {-1, panel / width, width});
+  if (rows && extent % width != 0) {
+    // The last vector of a row is not whole: its loop is inside, so that loop_partition cuts it there.
+    const std::vector<LoopRV> parts = s.split(loops[size_t(lanes)], {-1, width});
+    order.insert(order.end(), {steps[0], parts[0], parts[1], steps[1]});
+    s.reorder(order);
+    vector = s.fuse({parts[1], steps[1]});
+    outer.push_back(steps[0]);
+  } else if (rows) {
+    const bool panels = extent % panel == 0;
+    const std::vector<LoopRV> parts = s.split(loops[size_t(lanes)], {-1, panels ? panel / width : 1, width});
     order.insert(order.end(), {parts[0], steps[0], parts[1], parts[2], steps[1]});
     s.reorder(order);
     vector = s.fuse({parts[2], steps[1]});

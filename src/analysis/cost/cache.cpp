@@ -315,8 +315,7 @@ bool worth_groups(const Nest& nest, const Access& operand, const Grouped& as) {
     if (operand.stride[i] != 0 && nest.extent[i] != kUnknown) met *= nest.extent[i];
   int64_t reads = nest.write.buffer->dtype.is_float() ? kFloatGroupReads : kByteGroupReads;
   if (as.lanes >= 0) {
-    const bool rows =
-                   operand.stride[size_t(as.lanes)] == 1 && nest.extent[size_t(as.lanes)] % kLeastMoved == 0,
+    const bool rows = operand.stride[size_t(as.lanes)] == 1 && nest.extent[size_t(as.lanes)] >= kLeastMoved,
                groups = operand.stride[size_t(as.sum)] == 1 && nest.extent[size_t(as.sum)] % as.group == 0;
     if (rows || groups) reads = std::min(reads, kMovedGroupReads);
   }

@@ -141,6 +141,13 @@ class Lanes {
     return r;
   }
 
+ public:
+  /// The value of lanes that the condition holds for.
+  PrimExpr value_under(const PrimExpr& condition, const PrimExpr& value) {
+    return under(spread(expr(condition)), [&] { return expr(value); });
+  }
+
+ private:
   Stmt branch(const Stmt& s, const IfThenElse& n) {
     PrimExpr c = analyzer_.simplify(expr(n.condition));
     if (const auto* b = c.as<Broadcast>()) c = b->value;
@@ -446,9 +453,13 @@ class Vectorize : public tensor_detail::Rewriter {
   /// Lane l of the one store in `body` takes its value from row l % rows, whose own lanes are neighbours: the
   /// rows as vectors of their own, and those shuffled. Null: lanes are neighbours already, or rows' are not.
   Stmt by_turns(const Stmt& made, const VarRef& v, const PrimExpr& min, int64_t lanes, const Stmt& body) {
-    const auto* store = body.as<BufferStore>();
+    // Lanes at an edge are stored under a condition, which each row's vector is read under.
+    const auto* edge = body.as<IfThenElse>();
+    const auto* store = edge && !edge->else_case ? edge->then_case.as<BufferStore>() : body.as<BufferStore>();
     const auto* whole = made.as<BufferStore>();
-    if (!store || !whole || whole->predicate || !scattered(whole->value)) return Stmt();
+    if (!store || store->predicate || !whole || bool(edge) != bool(whole->predicate) ||
+        !scattered(whole->value))
+      return Stmt();
     for (const int64_t rows : {2, 4}) {
       const int64_t length = lanes / rows;
       if (lanes % rows || length < kLeastRow) continue;
@@ -462,7 +473,9 @@ class Vectorize : public tensor_detail::Rewriter {
         auto at = [&](const PrimExpr& e) { return substitute(e, {{v.get(), min + lane}}); };
         if (!is_zero(analyzer_.simplify(at(store->indices[0]) - first - lane))) break;  // stored side by side
         Lanes work(i, of(0), length, analyzer_);
-        const PrimExpr part = work.expr(analyzer_.simplify(at(store->value)));
+        const PrimExpr value = analyzer_.simplify(at(store->value));
+        const PrimExpr part =
+            edge ? work.value_under(analyzer_.simplify(at(edge->condition)), value) : work.expr(value);
         if (!work.refused.empty() || part.dtype().lanes != length || scattered(part)) break;
         parts.push_back(part);
       }

@@ -133,11 +133,11 @@ Program heads(int64_t m, int64_t n, int64_t k, DataType type, bool by_columns) {
 }
 
 TEST(DotProducts, OperandsMoveIntoGroupsAsVectors) {
-  // Rows by turns, the last one of an odd sum filled up; groups as they lie, with a last panel that is not
-  // whole.
+  // Rows by turns, the last one of an odd sum filled up, and of columns that fill no vector; groups as they
+  // lie, with a last panel that is not whole.
   for (const DataType type : {bf16, i8}) {
-    for (const Program& p :
-         {heads(26, 32, 21, type, false), heads(25, 48, 12, type, false), heads(27, 19, 16, type, true)}) {
+    for (const Program& p : {heads(26, 32, 21, type, false), heads(25, 48, 12, type, false),
+                             heads(29, 35, 21, type, false), heads(27, 19, 16, type, true)}) {
       const tir::PrimFunc f = default_schedule(p.function, vnni());
       ASSERT_NE(script_of(f).find("tensorize"), std::string::npos) << p.name << script_of(f);
       EXPECT_EQ(problems_of(f), "") << p.name;
