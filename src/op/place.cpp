@@ -313,16 +313,16 @@ Tensors def_unpool(const Call& call, const Tensors& in) {
   const PrimExpr count = simplify(product(out.shape));
   auto body = [&](const Array<tir::Buffer>& ins, const Array<tir::Buffer>& outs) {
     const tir::Stmt clear =
-        each("i", count, [&](const PrimExpr& i) { return tir::store(outs[0], constant(out.dtype, 0), {i}); });
+        each_of(out.shape, [&](const Shape& at) { return tir::store(outs[0], constant(out.dtype, 0), at); });
     return tir::seq({clear, each_of(in[0].shape(), [&](const Shape& at) {
                        return named("to", tir::cast(i64, tir::load(ins[1], at)), [&](const PrimExpr& to) {
-                         return when(tir::logical_and(tir::ge(to, PrimExpr(0)), tir::lt(to, count)),
-                                     tir::store(outs[0], tir::load(ins[0], at), {to}));
+                         return when(
+                             tir::logical_and(tir::ge(to, PrimExpr(0)), tir::lt(to, count)),
+                             tir::store(outs[0], tir::load(ins[0], at), unflatten_index(to, out.shape)));
                        });
                      })});
   };
-  const te::Tensor flat = te::external({Shape{count}}, {out.dtype}, {in[0], in[1]}, body, "max_unpool")[0];
-  return {reshape_to(flat, out.shape, "unpooled")};
+  return te::external({out.shape}, {out.dtype}, {in[0], in[1]}, body, "max_unpool");
 }
 
 // ---------------------------------------------------------------- fold
