@@ -17,13 +17,27 @@ namespace {
 constexpr int64_t kSumVectors = 4, kLongSum = 16, kFreeVectors = 2;
 constexpr double kStageCost = 4;  ///< operations of an instance, where stages are counted together
 
-/// Lanes of partial results for a reduction of `size` steps; 1: not worth it. `beside`: it adds up what a
-/// stage makes of a row, at best while it is made (sum_beside).
-int64_t partial_lanes(int64_t size, int64_t lanes, bool beside) {
-  if (size == kUnknown) return beside ? lanes : kFreeVectors * lanes;
-  if (size >= kLongSum * lanes) return kSumVectors * lanes;
-  while (lanes > kMinLanes && lanes > size) lanes /= 2;
-  return lanes * 2 > size ? 1 : lanes;
+/// Steps of a sum that LLVM unrolls: it makes vectors of such rows itself where each has one result. A step
+/// that costs as much as this (an exponential) pays for adding lanes up.
+constexpr int64_t kUnrolledSteps = 8;
+constexpr double kDearStep = 12;
+constexpr double kCheapVectors = 1.5;  ///< what a row of cheap steps must have, where nothing else reads it
+
+/// A reduction whose partial results may have lanes.
+struct Summed {
+  int64_t size = 0;     ///< steps
+  double cost = 1;      ///< operations of one
+  bool beside = false;  ///< it adds up what a stage makes of a row, at best while it is made (sum_beside)
+  bool rows = false;    ///< a later stage makes more than one result of each row
+};
+/// Lanes of partial results; 1: not worth it.
+int64_t partial_lanes(const Summed& sum, int64_t lanes) {
+  if (sum.size == kUnknown) return sum.beside ? lanes : kFreeVectors * lanes;
+  if (sum.size >= kLongSum * lanes) return kSumVectors * lanes;
+  const bool dear = sum.cost >= kDearStep, unrolled = sum.size <= kUnrolledSteps;
+  const bool pays = unrolled ? dear && sum.rows : dear || sum.rows;
+  while (lanes > kMinLanes && lanes > sum.size) lanes /= 2;
+  return lanes <= sum.size && (pays || double(sum.size) > kCheapVectors * double(lanes)) ? lanes : 1;
 }
 
 /// The last iterators of the sum that step through memory as one.
@@ -48,14 +62,14 @@ constexpr int64_t kLaneShare = 4;
 
 /// Factors the reduction into lanes, and these into fewer ones as long as that pays: each block of partial
 /// results, the first that is computed first.
-std::vector<BlockRV> factor_lanes(Draft& draft, const Facts& f) {
+std::vector<BlockRV> factor_lanes(Draft& draft, const Facts& f, bool rows) {
   std::vector<BlockRV> out;
   if (!f.block->init) return out;
   const Fusion sum = sum_along_memory(f);
   const int64_t size = fused(f, sum).extent[size_t(sum.first)];
   const bool beside =
       std::ranges::none_of(f.loads, [&](const Access& l) { return is_parameter(draft.schedule, l.buffer); });
-  int64_t lanes = partial_lanes(size, cost::lanes_for(f, draft.target), beside);
+  int64_t lanes = partial_lanes({size, f.cost, beside, rows}, cost::lanes_for(f, draft.target));
   if (lanes < 2) return out;
   const bool done = try_step(draft, "lanes of a sum", [&](Schedule& s) {
     if (sum.any()) s.fuse_iterators(f.id, sum.first, sum.count);
@@ -174,7 +188,8 @@ Stages stages_of(Draft& draft, const Facts& last, const std::vector<BlockRV>& bl
     const int64_t instances = f ? f->instances(false) : kUnknown;
     out.instances = out.instances == kUnknown || instances == kUnknown ? kUnknown : out.instances + instances;
     if (f && f->is_reduction() && along_memory(*f))
-      for (const BlockRV part : factor_lanes(draft, *f)) out.blocks.push_back(part);
+      for (const BlockRV part : factor_lanes(draft, *f, last.instances(true) > f->instances(true)))
+        out.blocks.push_back(part);
     out.blocks.push_back(b);
   }
   return out;

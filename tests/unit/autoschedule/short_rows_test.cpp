@@ -10,20 +10,17 @@
 namespace tenon::testing {
 namespace {
 
-/// A - max - log Σ exp(A - max) of each row, the exponentials inside of the sum; `rows`: of the rows, else the
-/// logarithm alone.
+/// A - max - log Σ exp(A - max) of each row, the exponentials inside of the sum; `rows`: of the rows, else
+/// the logarithm alone.
 Program log_softmax(int64_t n, int64_t k, bool rows) {
   Tensor a = te::placeholder({n, k}, f32, "A");
-  auto axis = [&](const char* name) {
-    return te::reduce_axis(tir::range(PrimExpr(0), PrimExpr(k)), name);
-  };
+  auto axis = [&](const char* name) { return te::reduce_axis(tir::range(PrimExpr(0), PrimExpr(k)), name); };
   tir::IterVar i = axis("i"), j = axis("j");
   Tensor top = te::compute({n}, [&](const Vars& v) { return te::max(a({v[0], i->var}), {i}); }, "top");
   Tensor sum = te::compute(
       {n}, [&](const Vars& v) { return te::sum(tir::exp(a({v[0], j->var}) - top({v[0]})), {j}); }, "sum");
   Tensor log = te::compute({n}, [&](const Vars& v) { return tir::log(sum({v[0]})) + top({v[0]}); }, "log");
-  Tensor y =
-      te::compute({n, k}, [&](const Vars& v) { return a({v[0], v[1]}) - log({v[0]}); }, "y");
+  Tensor y = te::compute({n, k}, [&](const Vars& v) { return a({v[0], v[1]}) - log({v[0]}); }, "y");
   return {"log_softmax", te::create_prim_func({a, rows ? y : log}), {}};
 }
 
@@ -33,7 +30,8 @@ size_t sums_in_lanes(const Program& p) {
   const std::string trace =
       default_schedule(p.function, target_of({512, 32, 2}))->attrs.at("tenon.trace").as<std::string>();
   size_t count = 0;
-  for (size_t at = trace.find("\"rfactor\""); at != trace.npos; at = trace.find("\"rfactor\"", at + 1)) ++count;
+  for (size_t at = trace.find("\"rfactor\""); at != trace.npos; at = trace.find("\"rfactor\"", at + 1))
+    ++count;
   return count;
 }
 
