@@ -40,6 +40,14 @@ bool moves_only(const Facts& f) {
          });
 }
 
+constexpr int kGatheredBits = 32;  ///< lanes that lie apart are loaded at once from elements of as many bits
+
+/// Gathered lanes come from what it makes, and not from what it is made of.
+bool widens_to_gather(const Facts& f) {
+  return f.write.element_bits() >= kGatheredBits &&
+         std::ranges::any_of(f.loads, [](const Access& l) { return l.element_bits() < kGatheredBits; });
+}
+
 /// Does the reader compute `f` again and again through this access, where that costs more than it saves?
 bool costs_again(const Facts& f, const Facts& reader, const Access& l) {
   bool again = nominal_instances(reader, false) >
@@ -50,7 +58,7 @@ bool costs_again(const Facts& f, const Facts& reader, const Access& l) {
     regular = regular && l.stride[i] != kIrregular;
   }
   if (!again || (regular && moves_only(f))) return false;
-  return reader.is_reduction() || f.cost > kAgainCost;
+  return reader.is_reduction() || f.cost > kAgainCost || (!regular && widens_to_gather(f));
 }
 
 bool wants_inline(Schedule& s, const Facts& f) {

@@ -1,0 +1,42 @@
+// SPDX-License-Identifier: Apache-2.0
+// What is computed where it is read, and what is not: the blocks that the schedule keeps, and the same
+// values.
+#include "../schedule/programs.h"
+#include "autoschedule/default.h"
+#include "ir/text.h"
+#include "test_targets.h"
+#include "trace_steps.h"
+
+namespace tenon::testing {
+namespace {
+
+/// float32 of A, read again and again at places that are no strides of its axis.
+Program read_apart(DataType type) {
+  Tensor a = te::placeholder({5, 40}, type, "A");
+  Tensor wide = te::compute({5, 40}, [&](const Vars& v) { return tir::cast(f32, a({v[0], v[1]})); }, "wide");
+  Tensor y = te::compute(
+      {5, 3, 90},
+      [&](const Vars& v) {
+        const PrimExpr place = tir::cast(f32, v[2]) * PrimExpr::float_imm(0.4375, f32);
+        return wide({v[0], tir::cast(DataType::int_(64), place)});
+      },
+      "Y");
+  return {"read apart", te::create_prim_func({a, y}), {}};
+}
+
+bool computed_where_it_is_read(const Program& p) {
+  const Target t = target_of({512, 32, 2});
+  expect_same(p, t, "inline");
+  return default_schedule(p.function, t)->attrs.at("tenon.trace").as<std::string>().find("compute_inline") !=
+         std::string::npos;
+}
+
+TEST(Inline, GatheredLanesComeFromWideElements) {
+  EXPECT_FALSE(computed_where_it_is_read(read_apart(f16)));
+  EXPECT_FALSE(computed_where_it_is_read(read_apart(u8)));
+  // Integers of 32 bits are gathered as they are.
+  EXPECT_TRUE(computed_where_it_is_read(read_apart(i32)));
+}
+
+}  // namespace
+}  // namespace tenon::testing
