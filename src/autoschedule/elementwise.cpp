@@ -229,6 +229,43 @@ int short_condition(const Facts& f) {
   return -1;
 }
 
+/// Elements from one step of `loop` to the next, for an access of the block it is around.
+int64_t step_along(const Array<PrimExpr>& indices, const VarRef& loop, const VarMap& values, Analyzer& a) {
+  int64_t out = 0;
+  for (size_t d = 0; d < indices.size(); ++d) {
+    auto form = affine_form(substitute(indices[d], values), {loop}, a);
+    if (!form || uses_var(form->base, loop.get())) return kIrregular;
+    for (auto& [v, c] : form->terms) out = d + 1 == indices.size() ? out + c : kIrregular;
+  }
+  return out;
+}
+
+/// The access takes elements of two rows by turns, neighbours in each: vectors of both, shuffled
+/// (vectorize_loop).
+bool walks_two_rows(const Array<PrimExpr>& indices, const VarRef& along, const PrimExpr& extent,
+                    const VarMap& values, Analyzer& a) {
+  const auto size = as_int(extent);
+  if (!size || *size % 2 != 0) return false;
+  const VarRef turn = var("turn"), lane = var("lane");
+  a.bind(turn, range(PrimExpr(0), PrimExpr(2)));
+  a.bind(lane, range(PrimExpr(0), PrimExpr(*size / 2)));
+  const VarMap split{{along.get(), lane * PrimExpr(2) + turn}};
+  Array<PrimExpr> apart;
+  for (const PrimExpr& i : indices) apart.push_back(a.simplify(substitute(substitute(i, values), split)));
+  return step_along(apart, lane, {}, a) == 1;
+}
+/// Neighbours along the last axis come from two rows by turns, or lie side by side.
+bool two_rows(Schedule& s, const Facts& f) {
+  const IterVar& last = f.block->iter_vars[f.extent.size() - 1];
+  if (f.write.stride.back() != 1) return false;
+  Analyzer a(s.given_up(), kAccessAnalysis);
+  for (const IterVar& v : f.block->iter_vars) a.bind(v->var, v->dom, true);
+  return std::ranges::all_of(f.loads, [&](const Access& l) {
+    return l.stride.back() == 0 || l.stride.back() == 1 ||
+           walks_two_rows(l.indices, last->var, last->dom->extent, {}, a);
+  });
+}
+
 }  // namespace
 
 RuleOutcome elementwise(Draft& draft, const Site& site) {
@@ -240,8 +277,8 @@ RuleOutcome elementwise(Draft& draft, const Site& site) {
     return RuleOutcome::applied;
   }
   const size_t n = f.extent.size();
-  const bool vectors = unit_or_still(f, n - 1);
-  const size_t from = vectors ? contiguous_from(f) : n - 1;
+  const bool unit = unit_or_still(f, n - 1), vectors = unit || two_rows(s, f);
+  const size_t from = unit ? contiguous_from(f) : n - 1;
   const int64_t outer = product(f, 0, from), size = product(f, from, n);
   int64_t lanes = vectors ? pick_lanes(size, cost::lanes_for(f, draft.target)) : 1;
   const int64_t panel = vectors ? 0 : panel_along(f, n - 1);
@@ -316,35 +353,6 @@ RuleOutcome schedule_copy(Draft& draft, BlockRV copy) {
   return out;
 }
 
-namespace {
-
-/// Elements from one step of `loop` to the next, for an access of the block it is around.
-int64_t step_along(const Array<PrimExpr>& indices, const VarRef& loop, const VarMap& values, Analyzer& a) {
-  int64_t out = 0;
-  for (size_t d = 0; d < indices.size(); ++d) {
-    auto form = affine_form(substitute(indices[d], values), {loop}, a);
-    if (!form || uses_var(form->base, loop.get())) return kIrregular;
-    for (auto& [v, c] : form->terms) out = d + 1 == indices.size() ? out + c : kIrregular;
-  }
-  return out;
-}
-
-/// The access takes elements of two rows by turns, neighbours in each: vectors of both, shuffled
-/// (vectorize_loop).
-bool walks_two_rows(const Array<PrimExpr>& indices, const Ref<For>& loop, const VarMap& values, Analyzer& a) {
-  const auto extent = as_int(loop->extent);
-  if (!extent || *extent % 2 != 0) return false;
-  const VarRef turn = var("turn"), lane = var("lane");
-  a.bind(turn, range(PrimExpr(0), PrimExpr(2)));
-  a.bind(lane, range(PrimExpr(0), PrimExpr(*extent / 2)));
-  const VarMap split{{loop->loop_var.get(), lane * PrimExpr(2) + turn}};
-  Array<PrimExpr> apart;
-  for (const PrimExpr& i : indices) apart.push_back(a.simplify(substitute(substitute(i, values), split)));
-  return step_along(apart, lane, {}, a) == 1;
-}
-
-}  // namespace
-
 void vectorize_inner(Draft& draft, BlockRV b, size_t outer) {
   // Loops below the outer ones were made by compute_at: read strides off the bindings of the last loop.
   const std::vector<LoopRV> loops = draft.schedule.get_loops(b);
@@ -363,7 +371,8 @@ void vectorize_inner(Draft& draft, BlockRV b, size_t outer) {
     const auto* l = n.as<BufferLoad>();
     if (!l) return true;
     const int64_t step = step_along(l->indices, loop->loop_var, values, a);
-    unit = unit && (step == 0 || step == 1 || walks_two_rows(l->indices, loop, values, a));
+    unit = unit &&
+           (step == 0 || step == 1 || walks_two_rows(l->indices, loop->loop_var, loop->extent, values, a));
     bits = std::max<int64_t>(bits, l->buffer->dtype.bits);
     return false;
   });

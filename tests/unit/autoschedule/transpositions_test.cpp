@@ -71,6 +71,27 @@ TEST(Transpositions, OfSeveralBlocksOfChannelsAreTiled) {
       << "eight channels fill no tile";
 }
 
+TEST(Transpositions, OfRowsByTurnsAreVectors) {
+  // Two rows whose elements the result takes by turns, from a place that is even and from one that is odd; of
+  // an odd number none are vectors.
+  for (const int64_t shift : {0, 1})
+    for (const int64_t n : {64, 28, 27}) {
+      Tensor a = te::placeholder({2, 9, n / 2 + 2}, f32, "A");
+      Tensor t = te::compute(
+          {9, n},
+          [&](const Vars& v) {
+            const PrimExpr at = v[1] + shift;
+            return a({tir::floormod(at, PrimExpr(2)), v[0], tir::floordiv(at, PrimExpr(2))});
+          },
+          "turns");
+      const Program p{"turns", te::create_prim_func({a, t}), {}};
+      EXPECT_EQ(expect_same(p, target_of({}), "elementwise"), "applied");
+      EXPECT_EQ(steps_of(default_schedule(p.function, target_of({}))).find("vectorize") != std::string::npos,
+                n % 2 == 0)
+          << shift << " " << n;
+    }
+}
+
 TEST(Transpositions, OfHeadsOfSymbolicLengthAreTiled) {
   // Groups of 8 channels fill no tile by themselves; all of them lie one after the other, whatever the
   // length.
