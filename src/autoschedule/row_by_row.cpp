@@ -34,10 +34,11 @@ struct Summed {
 int64_t partial_lanes(const Summed& sum, int64_t lanes) {
   if (sum.size == kUnknown) return sum.beside ? lanes : kFreeVectors * lanes;
   if (sum.size >= kLongSum * lanes) return kSumVectors * lanes;
-  const bool dear = sum.cost >= kDearStep, unrolled = sum.size <= kUnrolledSteps;
-  const bool pays = unrolled ? dear && sum.rows : dear || sum.rows;
+  const bool dear = sum.cost >= kDearStep, unrolled = sum.size <= kUnrolledSteps,
+             cheap = double(sum.size) > kCheapVectors * double(lanes);
+  const bool pays = unrolled ? dear && sum.rows : dear || sum.rows || cheap;
   while (lanes > kMinLanes && lanes > sum.size) lanes /= 2;
-  return lanes <= sum.size && (pays || double(sum.size) > kCheapVectors * double(lanes)) ? lanes : 1;
+  return pays && lanes <= sum.size ? lanes : 1;
 }
 
 /// The last iterators of the sum that step through memory as one.
