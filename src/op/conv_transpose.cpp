@@ -217,6 +217,113 @@ GroupIndex group_index(const te::Tensor& w, int64_t groups, const PrimExpr& inpu
   return {tir::floordiv(output, w.shape()[1]) * inputs + rc, tir::floormod(output, w.shape()[1])};
 }
 
+/// The data with zeros around: its first element is the one at `first` - taps + 1.
+te::Tensor seen_by_phases(const te::Tensor& x, const Shape& seen, const Ints& first, const Ints& taps) {
+  return te::compute(
+      seen,
+      [&](const Vars& v) {
+        Shape at{v[0], v[1]};
+        PrimExpr inside = tir::true_();
+        for (size_t i = 0; i < first.size(); ++i) {
+          at.push_back(v[i + 2] + (first[i] - taps[i] + 1));
+          inside = tir::logical_and(inside, tir::ge(at[i + 2], PrimExpr(0)));
+          inside = tir::logical_and(inside, tir::lt(at[i + 2], x.shape()[i + 2]));
+        }
+        return tir::if_then_else(inside, x(at), constant(x.dtype(), 0));
+      },
+      "pad_temp");
+}
+
+/// A sum for each phase alone where the longest phase has so many times the products that all have; each is a
+/// loop nest, so that there are not many.
+constexpr double kPhasesApart = 1.25;
+constexpr int64_t kMostPhases = 8;
+bool phases_apart(const Ints& kernel, const Ints& strides, const Ints& taps) {
+  double together = 1, apart = 1;
+  int64_t phases = 1;
+  for (size_t i = 0; i < kernel.size(); ++i) {
+    if (kernel[i] < strides[i]) return false;  // a phase without products
+    together *= double(taps[i] * strides[i]), apart *= double(kernel[i]);
+    phases *= strides[i];
+  }
+  return phases <= kMostPhases && together >= kPhasesApart * apart;
+}
+
+/// What all phases of a transposed convolution see: the data with zeros around, the smallest q, the elements
+/// of the longest phase.
+struct PhaseData {
+  te::Tensor x;
+  Ints first, taps;
+};
+/// Each phase with the kernel elements that it has, and the output that picks from them.
+te::Tensor sums_apart(const Call& call, const Tensors& in, const TransposeShape& c, const Ints& kernel,
+                      const PhaseData& data) {
+  const TensorInfo out = output_info(call);
+  const te::Tensor& w = in[1];
+  const int64_t groups = attrs_of<ConvTransposeAttrs>(call).groups;
+  const DataType acc = accumulator_type(out.dtype);
+  const PrimExpr inputs = simplify(tir::floordiv(in[0].shape()[1], PrimExpr(groups)));
+  const size_t n = kernel.size();
+  auto sum_of = [&](const Ints& phase, Ints& begin) {
+    Shape shape{out.shape[0], out.shape[1]};
+    Array<tir::IterVar> ks{te::reduce_axis(tir::range(PrimExpr(0), inputs), "rc")};
+    Ints taps;
+    for (size_t i = 0; i < n; ++i) {
+      const int64_t s = c.strides[i];
+      taps.push_back((kernel[i] - phase[i] + s - 1) / s);
+      begin.push_back(std::max<int64_t>(0, (c.pads[i] - phase[i] + s - 1) / s));
+      const PrimExpr last = tir::floordiv(out.shape[i + 2] + (c.pads[i] - phase[i] - 1), PrimExpr(s));
+      shape.push_back(simplify(last - begin[i] + 1));
+      ks.push_back(
+          te::reduce_axis(tir::range(PrimExpr(0), PrimExpr(taps[i])), "r" + spatial_axis_name(n, i)));
+    }
+    return te::compute(
+        shape,
+        [&](const Vars& v) {
+          const GroupIndex g = group_index(w, groups, inputs, v[1], ks[0]->var);
+          Shape ix{v[0], g.input}, iw{g.input, g.output};
+          for (size_t i = 0; i < n; ++i) {
+            const PrimExpr t = ks[i + 1]->var;
+            ix.push_back(v[2 + i] + t + (begin[i] - data.first[i] + data.taps[i] - taps[i]));
+            iw.push_back((taps[i] - 1 - t) * PrimExpr(c.strides[i]) + phase[i]);
+          }
+          return te::sum(tir::cast(acc, data.x(ix)) * tir::cast(acc, w(iw)), ks);
+        },
+        short_name(call) + "_phase");
+  };
+  std::vector<std::pair<te::Tensor, Ints>> sums;
+  std::vector<Ints> phases{Ints()};
+  for (const int64_t s : c.strides) {
+    std::vector<Ints> more;
+    for (const Ints& p : phases)
+      for (int64_t q = 0; q < s; ++q) more.push_back(p), more.back().push_back(q);
+    phases = std::move(more);
+  }
+  for (const Ints& p : phases) {
+    Ints begin;
+    const te::Tensor sum = sum_of(p, begin);
+    sums.emplace_back(sum, begin);
+  }
+  return te::compute(
+      out.shape,
+      [&](const Vars& v) {
+        PrimExpr value;
+        for (size_t k = phases.size(); k-- > 0;) {
+          Shape at{v[0], v[1]};
+          PrimExpr here = tir::true_();
+          for (size_t i = 0; i < n; ++i) {
+            const PrimExpr shifted = v[i + 2] + c.pads[i], stride = c.strides[i];
+            here = tir::logical_and(here, tir::eq(tir::floormod(shifted, stride), PrimExpr(phases[k][i])));
+            at.push_back(tir::floordiv(shifted, stride) - sums[k].second[i]);
+          }
+          const PrimExpr one = sums[k].first(at);
+          value = value ? tir::if_then_else(here, one, value) : one;
+        }
+        return tir::cast(out.dtype, value);
+      },
+      short_name(call));
+}
+
 /// Output o + pad = stride · q + phase takes the kernel elements k = stride · t + phase and the inputs q - t:
 /// one convolution of stride 1 for every phase, over no zeros. The sums are of the shape
 /// (batch, channels, phases …, q …); the output picks from them.
@@ -246,21 +353,8 @@ Tensors def_phases(const Call& call, const Tensors& in, size_t n, const Transpos
     sums.push_back(PrimExpr(s));
   }
   for (const PrimExpr& q : places) sums.push_back(q);
-  const te::Tensor data =
-      all_inside ? x
-                 : te::compute(
-                       seen,
-                       [&](const Vars& v) {
-                         Shape at{v[0], v[1]};
-                         PrimExpr inside = tir::true_();
-                         for (size_t i = 0; i < n; ++i) {
-                           at.push_back(v[i + 2] + (first[i] - taps[i] + 1));
-                           inside = tir::logical_and(inside, tir::ge(at[i + 2], PrimExpr(0)));
-                           inside = tir::logical_and(inside, tir::lt(at[i + 2], x.shape()[i + 2]));
-                         }
-                         return tir::if_then_else(inside, x(at), constant(x.dtype(), 0));
-                       },
-                       "pad_temp");
+  const te::Tensor data = all_inside ? x : seen_by_phases(x, seen, first, taps);
+  if (phases_apart(kernel, c.strides, taps)) return {sums_apart(call, in, c, kernel, {data, first, taps})};
   const te::Tensor weight = whole ? w : pad_with(w, none, missing, constant(w.dtype(), 0));
   Array<tir::IterVar> ks{te::reduce_axis(tir::range(PrimExpr(0), inputs), "rc")};
   for (size_t i = 0; i < n; ++i)

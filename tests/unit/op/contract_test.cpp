@@ -339,6 +339,13 @@ TEST(ConvTranspose, StridesThatDivideTheKernelAndThatDoNot) {
   check_transposed("nn.conv2d_transpose", {1, 3, 16, 20}, {3, 5, 2, 2}, {{2, 2}, {0, 0, 0, 0}, {1, 1}}, {},
                    {1, 5, 32, 40});
   check_transposed("nn.conv1d_transpose", {1, 1, 2}, {1, 1, 2}, {{4}, {3, 0}, {1}}, {}, {1, 1, 3});
+  // Phases of one element and of two; the most that stand apart, and more than that.
+  check_transposed("nn.conv2d_transpose", {1, 4, 7, 6}, {4, 5, 3, 3}, {{2, 2}, {1, 1, 1, 1}, {1, 1}}, {1, 1},
+                   {1, 5, 14, 12});
+  check_transposed("nn.conv2d_transpose", {1, 2, 4, 3}, {2, 3, 5, 3}, {{4, 2}, {3, 0, 1, 2}, {1, 1}}, {2, 0},
+                   {1, 3, 15, 5});
+  check_transposed("nn.conv2d_transpose", {1, 2, 3, 3}, {2, 3, 4, 4}, {{3, 3}, {1, 2, 0, 1}, {1, 1}}, {},
+                   {1, 3, 9, 7});
 }
 
 }  // namespace
