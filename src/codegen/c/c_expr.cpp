@@ -396,6 +396,13 @@ std::string CEmitter::math(const std::string& name, const tir::Call& n) {
   if (!t.is_float()) {
     std::vector<std::string> same;
     for (size_t k = 0; k < args.size(); ++k) same.push_back(bare(cast(raw[k], n.args[k].dtype(), t)));
+    if (const bool shift = name == "shift_left" || name == "shift_right";
+        shift && n.args[1].dtype().bits > t.bits) {  // too many bits are so before the count is made narrow
+      const DataType wide = DataType::uint(64);
+      same[1] = bare(cast(fmt::format("{}({}, {})", helpers_.integer("min", wide),
+                                      bare(cast(raw[1], n.args[1].dtype(), wide)), t.bits),
+                          wide, t));
+    }
     auto helper = [&](std::string_view op) {
       return cast(fmt::format("{}({})", helpers_.integer(op, t), fmt::join(same, ", ")), t, n.dtype);
     };

@@ -111,9 +111,12 @@ V Emitter::integer_intrinsic(std::string_view name, const tir::Call& n) {
   const DataType t = n.args[0].dtype();
   std::vector<V> args;
   for (const PrimExpr& a : n.args) {
-    V v = cast(
-        expr(a), a.dtype(),
-        args.empty() ? a.dtype() : t.with_lanes(a.dtype().lanes));  // shift counts may be of another width
+    V v = expr(a);
+    if (!args.empty() && a.dtype().bits > t.bits) {  // a count of a shift: too many bits stay so
+      V most = llvm::ConstantInt::get(v->getType(), t.bits);
+      v = b_.CreateSelect(b_.CreateICmpULT(v, most), v, most);
+    }
+    v = cast(v, a.dtype(), args.empty() ? a.dtype() : t.with_lanes(a.dtype().lanes));
     if (n.dtype.is_vector() && !v->getType()->isVectorTy()) v = splat(v, n.dtype.lanes);
     args.push_back(v);
   }

@@ -290,6 +290,26 @@ TEST(Values, BitsOfIntegers) {
   }
 }
 
+/// A count may be of a wider type than what is shifted: what does not fit there is too many bits all the same.
+TEST(Values, ShiftsByCountsOfOtherTypes) {
+  for (DataType t : integers)
+    for (DataType c : {DataType::int_(8), i32, DataType::uint(32), i64}) {
+      const Buffer a = flat("a", N, t), b = flat("b", N, c), left = flat("l", N, t), right = flat("r", N, t);
+      NDArray counts = random_array({N}, c, 9);
+      const int64_t few[] = {0, 1, 7, t.bits - 1, t.bits, 256, 257, -1, -256, (int64_t(1) << 32) + 1};
+      for (int64_t k = 0; k < N; ++k)
+        if (const int64_t n = few[k % 10]; c.bits == 64 || std::abs(n) < (int64_t(1) << (c.bits - 1)))
+          counts.set_element_int(k, c.is_uint() ? std::abs(n) : n);
+      const VarRef i = var("i");
+      const PrimExpr at = at_lanes(i, 16), x = load(a, {at}), n = load(b, {at});
+      const Stmt body = seq({store(left, call(x.dtype(), "tir.shift_left", {x, n}), {at}),
+                             store(right, call(x.dtype(), "tir.shift_right", {x, n}), {at})});
+      expect_same(program("shifts", {a, b, left, right}, {}, for_(i, 0, N / 16, body)),
+                  {random_array({N}, t, 8), counts, NDArray::zeros({N}, t), NDArray::zeros({N}, t)}, {}, 0,
+                  t == u8 || t == i32 || t == i64);
+    }
+}
+
 /// Every byte, in vectors of several widths, by every back end and by the table itself.
 TEST(Values, LookupOfBytes) {
   constexpr int64_t kAll = kByteValues;
