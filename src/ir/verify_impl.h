@@ -14,9 +14,11 @@ int nesting_of(const ObjectRef& root);
 /// Races of parallel loops (T0335), block iterators outside their domain (T0336) and accesses outside of
 /// their buffer (T0337), where they are certain. `given`: the program came so, no pass made it.
 void verify_loops(const std::string& name, const tir::Stmt& body, DiagnosticList& problems, bool given);
-/// What two iterations of a parallel loop do to one element, in a sentence, where it is certain; empty:
-/// nothing. `own`: memory that is no matter; `around`: values of variables with which the loop runs.
-/// `of_two`: not only stores to one element by all iterations.
+/// Accesses of blocks outside of the regions that they declare (T0319), where they are certain.
+void verify_regions(const std::string& name, const tir::Stmt& body, DiagnosticList& problems);
+/// What two iterations of a parallel or vectorised loop do to one element, in a sentence, where it is
+/// certain; empty: nothing. `own`: memory that is no matter; `around`: values of variables with which the
+/// loop runs. `of_two`: not only stores to one element by all iterations.
 std::string certain_race(const tir::For& loop, const std::unordered_set<const tir::Var*>& own,
                          const std::unordered_map<const tir::Var*, int64_t>& around, bool of_two);
 /// A jump at or below s ends what is around it: not one that a loop inside takes. `next`: one to the next

@@ -550,3 +550,4 @@ void verify_prim_func(const std::string& name, const tir::PrimFunc& f, Diagnosti
 }
 
 }  // namespace tenon
+  if (given) verify_regions(name, f->body, problems);

@@ -2,6 +2,7 @@
 // Primitives on what a block says that it touches: unsafe_hide_buffer_access, annotate_buffer_access.
 #include <fmt/format.h>
 
+#include "ir/attr_keys.h"
 #include "schedule/define.h"
 
 namespace tenon::sched {
@@ -26,6 +27,7 @@ static void unsafe_hide_buffer_access(State& s, int32_t id, BufferIndexType type
     if (!hidden[i]) kept.push_back(regions[i]);
   Ref<Block> block = r->block;
   (of_write ? block.edit()->writes : block.edit()->reads) = kept;
+  block.edit()->annotations.set(kHidesAccessAttr, Any(true));  // else the verifier takes it for a mistake
   r.edit()->block = block;
   s.replace(id, r);
 }

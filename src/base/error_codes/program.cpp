@@ -61,6 +61,12 @@ std::span<const ErrorCode> program_codes() {
        "Remove it from the module."},
       {"T0318", "a scalable vector becomes too long", "Its number of lanes times vscale exceeds 32767.",
        "Use fewer lanes, or a smaller vscale."},
+      {"T0319", "a block touches what it does not declare",
+       "A load or store of the block lies outside of its T.reads or T.writes, wherever it is made or in the "
+       "first or last iterations that lead to it. Schedules rely on these lists.",
+       "Declare all that the block touches, or leave T.reads and T.writes out: they follow from its body."},
+      {"T0320", "a buffer lies in an unknown memory", "The scope of the buffer names no kind of memory.",
+       "Use one of those that the message lists; `global` is memory of every processor."},
       {"T0321", "an expression is not in normal form",
        "Arguments are variables or constants, bodies are sequences of bindings; a pass got something nested.",
        "Run the pass to_a_normal_form first."},

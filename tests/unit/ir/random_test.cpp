@@ -469,7 +469,7 @@ TEST_P(RandomModule, RoundTrips) {
     DiagnosticList problems;
     verify(m, problems);
     // Values are drawn without regard to domains, buffers, divisors, and whether a loop ends.
-    const std::set<std::string> drawn{"T0333", "T0334", "T0336", "T0337", "T0360"};
+    const std::set<std::string> drawn{"T0319", "T0333", "T0334", "T0335", "T0336", "T0337", "T0349", "T0360"};
     for (const Diagnostic& d : problems.all())
       ASSERT_TRUE(drawn.contains(d.code)) << render(d) << "\n" << print(m);
     const std::string text = print(m);

@@ -185,7 +185,7 @@ class Module:
                 vc = T.axis.scan(4, 1)
                 T.where(i * 8 < 120 and k > 1)
                 T.reads(A[vi, vk], A[0:128, 4:8], B[vi:vi + 4])
-                T.writes(Z[vi, 0:vk])
+                T.writes(Z[vi, 0:vk + 1])
                 T.block_attr({"tag": "x", "n": 3})
                 W = T.alloc_buffer((4,), "float32")
                 M = T.match_buffer(A[0:16, vi:vi + 16], (16, 16), "float32", strides=[st, 1], elem_offset=eo)

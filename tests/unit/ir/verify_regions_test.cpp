@@ -1,0 +1,87 @@
+// SPDX-License-Identifier: Apache-2.0
+// Blocks whose T.reads and T.writes do not say what they touch, memories that are none, shifts by too many
+// bits.
+#include <gtest/gtest.h>
+
+#include "ir/text.h"
+#include "ir/tir.h"
+#include "ir/verify.h"
+
+namespace tenon {
+namespace {
+
+/// The code of what is wrong with the text, and the line of its first diagnostic.
+std::string judged(const std::string& text) {
+  const auto told = [](const Diagnostic& d) {
+    const std::string at = d.location.empty() ? d.span.to_string() : d.location;
+    return d.code + " " + at.substr(at.find(':') + 1);
+  };
+  try {
+    DiagnosticList problems;
+    verify(parse_module(text), problems);
+    return problems.empty() ? "" : told(problems.all()[0]);
+  } catch (const DiagnosticError& e) {
+    return told(e.diagnostics[0]);
+  }
+}
+/// A block over v in [0, 8) with these regions and this body, inside of a loop; the body is line 9.
+std::string block(const std::string& reads, const std::string& writes, const std::string& body,
+                  const std::string& where = "") {
+  return judged(
+      "@T.prim_func\n"
+      "def f(A: T.Buffer((64,), \"float32\"), B: T.Buffer((64,), \"float32\"), I: T.Buffer((64,), "
+      "\"int64\"), n: T.int64):\n"
+      "    for i in range(8):\n"
+      "        with T.block(\"b\"):\n"
+      "            v = T.axis.spatial(8, i)\n" +
+      (where.empty() ? "" : "            T.where(" + where + ")\n") + "            T.reads(" + reads +
+      ")\n            T.writes(" + writes + ")\n" + body);
+}
+
+TEST(VerifyRegions, StoresOutsideOfWhatIsDeclared) {
+  EXPECT_EQ(block("A[v]", "B[v]", "            B[v] = A[v]\n"), "");
+  EXPECT_EQ(block("A[v]", "B[v]", "            B[v + 1] = A[v]\n"), "T0319 8:13");
+  EXPECT_EQ(block("A[v]", "B[v]", "            B[v] = A[v]\n            A[v] = B[v]\n"), "T0319 9:13");
+  EXPECT_EQ(block("A[v]", "A[v]", "            B[v] = A[v]\n"), "T0319 8:13");
+  EXPECT_EQ(block("A[v]", "B[v * 4:v * 4 + 4]", "            B[v * 4 + 3] = A[v]\n"), "");
+  EXPECT_EQ(block("A[v]", "B[v * 4:v * 4 + 4]", "            B[4 * v + 4] = A[v]\n"), "T0319 8:13");
+  // In the last iterations of loops, inside of the block and around it.
+  const std::string five = "            for j in range(5):\n                B[v * 4 + j] = A[v]\n";
+  EXPECT_EQ(block("A[v]", "B[v * 4:v * 4 + 5]", five), "");
+  EXPECT_EQ(block("A[v]", "B[v * 4:v * 4 + 4]", five), "T0319 9:17");
+  EXPECT_EQ(block("A[v]", "B[0:8]", "            B[v] = A[v]\n"), "");
+  EXPECT_EQ(block("A[v]", "B[0:7]", "            B[v] = A[v]\n"), "T0319 8:13");
+  EXPECT_EQ(block("A[v]", "B[0:7]", "            B[v] = A[v]\n", "i < 7"), "");
+  EXPECT_EQ(
+      block("A[v]", "B[v:v + n]", "            for j in range(n):\n                B[v + j + 1] = A[v]\n"),
+      "T0319 9:17");
+  EXPECT_EQ(block("A[v]", "B[v]", "            B[T.Ramp(v, 1, 4)] = T.Broadcast(A[v], 4)\n"), "T0319 8:13");
+  EXPECT_EQ(block("A[v]", "B[v:v + 4]", "            B[T.Ramp(v, 1, 4)] = T.Broadcast(A[v], 4)\n"), "");
+}
+
+TEST(VerifyRegions, ReadsOutsideOfWhatIsDeclared) {
+  EXPECT_EQ(block("A[v + 1]", "B[v]", "            B[v] = A[v]\n"), "T0319 8:13");
+  EXPECT_EQ(block("A[v], A[v + 2]", "B[v]", "            B[v] = A[v] + A[v + 2]\n"), "");
+  EXPECT_EQ(block("A[v], A[v + 2]", "B[v]", "            B[v] = A[v + 1]\n"), "T0319 8:13");
+  EXPECT_EQ(block("A[v]", "B[v]", "            B[v] = A[I[v]]\n"), "T0319 8:13") << "I is not declared";
+  // What a block writes it may read.
+  EXPECT_EQ(block("A[v]", "B[v]", "            B[v] = B[v] + A[v]\n"), "");
+  EXPECT_EQ(block("A[v]", "B[v]", "            B[v] = B[v + 1] + A[v]\n"), "T0319 8:13");
+}
+
+/// Nothing is said where an access may not be made, or where an index is not known.
+TEST(VerifyRegions, WhatIsNotCertain) {
+  EXPECT_EQ(block("A[v], I[v]", "B[v]", "            B[v] = A[v]\n            B[I[v]] = A[v]\n"), "");
+  EXPECT_EQ(block("A[v]", "B[v * 4:v * 4 + 4]",
+                  "            for j in range(8):\n                if j < 4:\n                    B[v * 4 + "
+                  "j] = A[v]\n"),
+            "");
+  EXPECT_EQ(block("A[v]", "B[1:8]", "            for j in range(v):\n                B[v] = A[v]\n"), "");
+  EXPECT_EQ(block("A[v]", "B[v]",
+                  "            C = T.alloc_buffer((8,), \"float32\")\n            C[v] = A[v]\n            "
+                  "B[v] = C[v]\n"),
+            "");
+}
+
+}  // namespace
+}  // namespace tenon
