@@ -15,6 +15,7 @@
 #include "ir/imported_code.h"
 #include "ir/intrinsic_table.h"
 #include "ir/structural.h"
+#include "target/matrix_registers.h"
 
 namespace tenon::codegen {
 namespace {
@@ -75,6 +76,11 @@ bool computes_narrow(const ObjectRef& node) {
   return call && narrow_float(PrimExpr(Ref<PrimExprNode>(call)));
 }
 
+/// Memory that every processor has, or its matrix registers.
+bool in_plain_memory(const BufferNode& b) {
+  return b.scope.empty() || b.scope == "global" || b.scope == "local" || b.scope == kMatrixScope;
+}
+
 /// Why a node is refused, or "".
 std::string refusal(const ObjectRef& node) {
   for (const RefusedNode& r : kRefusedNodes)
@@ -90,9 +96,7 @@ std::string refusal(const ObjectRef& node) {
     if (n->dtype.is_vector())
       return fmt::format("buffer {} with vector elements ({})", n->name, to_string(n->dtype));
     if (!stored_type(n->dtype)) return fmt::format("buffer {} of type {}", n->name, to_string(n->dtype));
-    if (n->scope == "shared" || n->scope.starts_with("shared.") || n->scope.starts_with("wmma") ||
-        n->scope == "warp")
-      return fmt::format("buffer {} in GPU memory ({})", n->name, n->scope);
+    if (!in_plain_memory(*n)) return fmt::format("buffer {} in memory of a device ({})", n->name, n->scope);
   }
   if (const auto* n = node.as<BufferLoad>()) {
     if (!rank_fits(n->buffer, n->indices))

@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include "ir/memory_plan.h"
+#include "ir/memory_scope.h"
 #include "ir/parse_impl.h"
 
 namespace tenon::script {
@@ -72,6 +73,8 @@ Buffer Converter::buffer_decl(const std::string& name, const Ast* call, size_t f
   if (const Ast* offset = get(4)) b->elem_offset = expr(offset);
   const Ast* scope = get(5) ? get(5) : named(call, "storage_scope");
   if (scope) b->scope = text_of(scope, "a scope");
+  if (scope && !b->scope.empty() && !known_memory_scope(b->scope))
+    problems_.add("T0320", fmt::format("\"{}\" is no memory", b->scope), span(scope), known_memories());
   if (b->scope.empty()) b->scope = "global";
   if (const Ast* align = get(6)) {
     b->align = integer_of(align, "an alignment");

@@ -9,6 +9,7 @@
 
 #include "ir/intrinsic_table.h"
 #include "ir/memory_plan.h"
+#include "ir/memory_scope.h"
 #include "ir/scalable.h"
 #include "ir/text.h"
 #include "ir/tir.h"
@@ -52,10 +53,10 @@ class PrimFuncVerifier {
   }
 
  private:
-  void add(std::string code, std::string message) {
+  void add(std::string code, std::string message, std::string hint = {}) {
     std::string where = "function `" + name_ + "`";
     if (!blocks_.empty()) where += ", block `" + blocks_.back() + "`";
-    problems_.add(Diagnostic{std::move(code), std::move(message), std::move(where), {}, {}});
+    problems_.add(Diagnostic{std::move(code), std::move(message), std::move(where), std::move(hint), {}});
   }
   void define(const VarRef& v) {
     if (!v) return add("T0315", "a definition has no variable");
@@ -99,6 +100,9 @@ class PrimFuncVerifier {
     if (is_scalable(b->dtype))
       add("T0307",
           fmt::format("buffer `{}` holds {}, whose size is not known", b->name, to_string(b->dtype)));
+    if (!known_memory_scope(b->scope))
+      add("T0320", fmt::format("buffer `{}` lies in \"{}\", which is no memory", b->name, b->scope),
+          known_memories());
     if (graph::beyond_memory(b->shape, b->dtype))
       add("T0401", fmt::format("buffer `{}` takes more than 2^62 bytes, or a size is below 0", b->name));
     int64_t last = 0;

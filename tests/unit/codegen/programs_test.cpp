@@ -378,7 +378,7 @@ TEST(Refusals, NameWhatIsRefused) {
   expect(make<Allocate>(flat("packed", 8, DataType::int_(4)), make<Evaluate>(PrimExpr(int64_t(0)))), "int4");
   expect(make<Allocate>(buffer("fast", {PrimExpr(int64_t(8))}, f32, "shared"),
                         make<Evaluate>(PrimExpr(int64_t(0)))),
-         "GPU memory");
+         "memory of a device");
   PrimFunc unpacked = program("unpacked", {a}, {}, for_(i, 0, 8, good)).plain;
   unpacked.edit()->attrs.set("global_symbol", Any("unpacked"));
   EXPECT_NE(refusal(unpacked).find("kernel signature"), std::string::npos);

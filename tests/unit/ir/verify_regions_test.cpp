@@ -83,5 +83,17 @@ TEST(VerifyRegions, WhatIsNotCertain) {
             "");
 }
 
+TEST(VerifyRegions, MemoriesAreKnown) {
+  const auto in = [](const std::string& scope) {
+    return judged(
+        "@T.prim_func\ndef f(A: T.Buffer((8,), \"float32\")):\n    C = T.alloc_buffer((8,), scope=\"" +
+        scope + "\")\n    for i in range(8):\n        C[i] = A[i]\n");
+  };
+  for (const char* known : {"", "global", "local", "shared.dyn", "global.vtcm", "wmma.matrix_a", "warp"})
+    EXPECT_EQ(in(known), "") << known;
+  for (const char* unknown : {"globel", "global2", "shared-dyn", "wmma"})
+    EXPECT_EQ(in(unknown), "T0320 3:36") << unknown;
+}
+
 }  // namespace
 }  // namespace tenon
