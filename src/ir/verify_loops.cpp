@@ -204,6 +204,10 @@ class Loops {
         add("T0360", "an integer is divided by zero", "correct the divisor, or guard the division");
     if (const auto* n = s.as<tir::While>(); n && is_one(n->condition) && !may_end(n->body))
       add("T0333", "the loop never ends: its condition is always true, and nothing leaves it",
+    for (const ObjectRef& c : children(s))
+      if (c.is<PrimExprNode>() && shifts_too_far(PrimExpr(c.cast<PrimExprNode>())))
+        add("T0349", "the count of a shift is a constant that leaves no bit",
+            "shift by no less than 0 and less than the bits of the number");
           "write a condition that becomes false, or leave it by break or return");
   }
   /// Does computing e divide an integer by the number 0 in any case?
@@ -219,6 +223,18 @@ class Loops {
   }
   void access(const Buffer& b, const Array<PrimExpr>& indices, const StmtNode* at) {
     for (size_t i = 0; b && i < indices.size() && i < b->shape.size(); ++i) {
+  /// Does computing e shift by a constant that is below 0 or no less than the width in any case?
+  static bool shifts_too_far(const PrimExpr& e) {
+    bool found = false;
+    for_each_computed(e, [&](const ObjectRef& n) {
+      const auto* call = n.as<tir::Call>();
+      if (!call || (call->op != "tir.shift_left" && call->op != "tir.shift_right")) return;
+      const auto* lanes = call->args[1].as<Broadcast>();
+      const auto count = as_int(lanes ? lanes->value : call->args[1]);
+      found = found || (count && (*count < 0 || *count >= call->dtype.bits));
+    });
+    return found;
+  }
       std::unordered_set<const Var*> seen;
       const auto values = indices[i] ? values_of(indices[i], vars_, seen) : std::nullopt;
       const auto extent = b->shape[i] ? as_int(b->shape[i]) : std::nullopt;

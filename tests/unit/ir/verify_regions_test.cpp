@@ -95,5 +95,20 @@ TEST(VerifyRegions, MemoriesAreKnown) {
     EXPECT_EQ(in(unknown), "T0320 3:36") << unknown;
 }
 
+TEST(VerifyRegions, ShiftsByTooManyBits) {
+  const auto by = [](const std::string& shift) {
+    return judged(
+        "@T.prim_func\ndef f(A: T.Buffer((8,), \"int32\"), n: T.int32):\n    for i in range(8):\n        "
+        "A[i] = " +
+        shift + "\n");
+  };
+  EXPECT_EQ(by("T.shift_left(A[i], 31)"), "");
+  EXPECT_EQ(by("T.shift_left(A[i], n)"), "");
+  EXPECT_EQ(by("T.shift_left(A[i], 32)"), "T0349 4:9");
+  EXPECT_EQ(by("A[i] >> 40"), "T0349 4:9");
+  EXPECT_EQ(by("T.shift_right(A[i], -1)"), "T0349 4:9");
+  EXPECT_EQ(by("T.cast(T.shift_right(T.cast(A[i], \"int64\"), T.int64(40)), \"int32\")"), "");
+}
+
 }  // namespace
 }  // namespace tenon
