@@ -84,7 +84,9 @@ class Loops {
       // Under a condition a pass may say one index for all that the condition leaves, at most one iteration
       // too.
       const bool as_written = given_ || conditions_ == 0;
-      if (n->kind == ForKind::parallel && n->extent && as_written && may_repeat(n->extent)) race(*n, always);
+      // Lanes of what a pass made are its own business: it proves them apart.
+      const bool at_once = n->kind == ForKind::parallel || (given_ && n->kind == ForKind::vectorized);
+      if (at_once && n->extent && as_written && may_repeat(n->extent)) race(*n, always);
       const bool known = min && extent && *extent > 0 && *extent < large && *min > -large && *min < large;
       if (known) vars_[n->loop_var.get()] = {*min, *min + *extent - 1};
       // A loop that may be left need not come to its last iterations.
@@ -202,12 +204,12 @@ class Loops {
     for (const ObjectRef& c : children(s))
       if (c.is<PrimExprNode>() && divides_by_zero(PrimExpr(c.cast<PrimExprNode>())))
         add("T0360", "an integer is divided by zero", "correct the divisor, or guard the division");
-    if (const auto* n = s.as<tir::While>(); n && is_one(n->condition) && !may_end(n->body))
-      add("T0333", "the loop never ends: its condition is always true, and nothing leaves it",
     for (const ObjectRef& c : children(s))
       if (c.is<PrimExprNode>() && shifts_too_far(PrimExpr(c.cast<PrimExprNode>())))
         add("T0349", "the count of a shift is a constant that leaves no bit",
             "shift by no less than 0 and less than the bits of the number");
+    if (const auto* n = s.as<tir::While>(); n && is_one(n->condition) && !may_end(n->body))
+      add("T0333", "the loop never ends: its condition is always true, and nothing leaves it",
           "write a condition that becomes false, or leave it by break or return");
   }
   /// Does computing e divide an integer by the number 0 in any case?
@@ -221,8 +223,6 @@ class Loops {
     });
     return found;
   }
-  void access(const Buffer& b, const Array<PrimExpr>& indices, const StmtNode* at) {
-    for (size_t i = 0; b && i < indices.size() && i < b->shape.size(); ++i) {
   /// Does computing e shift by a constant that is below 0 or no less than the width in any case?
   static bool shifts_too_far(const PrimExpr& e) {
     bool found = false;
@@ -235,6 +235,8 @@ class Loops {
     });
     return found;
   }
+  void access(const Buffer& b, const Array<PrimExpr>& indices, const StmtNode* at) {
+    for (size_t i = 0; b && i < indices.size() && i < b->shape.size(); ++i) {
       std::unordered_set<const Var*> seen;
       const auto values = indices[i] ? values_of(indices[i], vars_, seen) : std::nullopt;
       const auto extent = b->shape[i] ? as_int(b->shape[i]) : std::nullopt;

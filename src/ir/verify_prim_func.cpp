@@ -551,7 +551,7 @@ void verify_prim_func(const std::string& name, const tir::PrimFunc& f, Diagnosti
   if (problems.all().size() != before) return;
   verify_jumps(name, f->body, problems);
   verify_loops(name, f->body, problems, given);
+  if (given) verify_regions(name, f->body, problems);
 }
 
 }  // namespace tenon
-  if (given) verify_regions(name, f->body, problems);

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Certain races of parallel loops: a store that every iteration makes to the same element, and two iterations
-// of which one stores to what the other reads or stores to. The second are found by following the first
-// iterations with numbers: what has no number, as an index from memory, is left out.
+// Certain races of parallel and vectorised loops: a store that every iteration makes to the same element, and
+// two iterations of which one stores to what the other reads or stores to. The second are found by following
+// the first iterations with numbers: what has no number, as an index from memory, is left out.
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
@@ -51,6 +51,10 @@ void for_each_computed(const PrimExpr& e, FunctionRef<void(const ObjectRef&)> f)
 }
 
 namespace {
+
+std::string_view kind_of(const For& loop) {
+  return loop.kind == ForKind::vectorized ? "vectorised" : "parallel";
+}
 
 /// A store to one element by all iterations: which values differ between these.
 class SameElement {
@@ -339,10 +343,10 @@ class Collisions {
     const std::string element = fmt::format("{}[{}]", b->name, fmt::join(text, ", "));
     const std::string& name = loop_.loop_var->name;
     if (wrote && writes)
-      return fmt::format("iterations {} and {} of the parallel loop `{}` both store to {}", before, now_,
-                         name, element);
-    return fmt::format("iteration {} of the parallel loop `{}` reads {}, which iteration {} stores to",
-                       wrote ? now_ : before, name, element, wrote ? before : now_);
+      return fmt::format("iterations {} and {} of the {} loop `{}` both store to {}", before, now_,
+                         kind_of(loop_), name, element);
+    return fmt::format("iteration {} of the {} loop `{}` reads {}, which iteration {} stores to",
+                       wrote ? now_ : before, kind_of(loop_), name, element, wrote ? before : now_);
   }
 
   struct Touched {
@@ -370,8 +374,8 @@ std::string certain_race(const For& loop, const std::unordered_set<const Var*>& 
   SameElement same(loop, own);
   same.stmt(loop.body);
   if (same.found)
-    return fmt::format("every iteration of the parallel loop `{}` stores to the same element of buffer `{}`",
-                       loop.loop_var->name, same.found->buffer->name);
+    return fmt::format("every iteration of the {} loop `{}` stores to the same element of buffer `{}`",
+                       kind_of(loop), loop.loop_var->name, same.found->buffer->name);
   if (!of_two) return {};
   // Few iterations of inner loops first: neighbours collide more often than what is far apart.
   constexpr size_t widths[] = {1, 4, 16};

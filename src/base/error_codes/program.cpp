@@ -110,12 +110,10 @@ std::span<const ErrorCode> program_codes() {
        "its "
        "values.",
        "Use spatial iterators in T.init, or make the iterator spatial."},
-      {"T0335", "a parallel loop has a race",
+      {"T0335", "a parallel or vectorised loop has a race",
        "Two iterations store to one element, or one reads what another stores to, so that the result depends "
-       "on the "
-       "order of the threads. Only what is certain is an error: a loop that is not proved to be free of "
-       "races runs in "
-       "order, which `tenon lint` and `tenon inspect --proofs` tell.",
+       "on the order of the threads or lanes. Only what is certain is an error: a loop that is not proved to "
+       "be free of races runs in order, which `tenon lint` and `tenon inspect --proofs` tell.",
        "Make the loop serial, or give each iteration elements of its own."},
       {"T0336", "an iterator of a block leaves its domain",
        "The value bound to the iterator takes values outside the declared domain.",
@@ -160,11 +158,11 @@ std::span<const ErrorCode> program_codes() {
        "the module and take that many tensors.",
        "Reorder the arguments, or add an input that has the size."},
       {"T0348", "a tensor program cannot call a function of the host",
+       "An external compute names a packed function, which only the host can call, between programs.",
+       "Compile it with te::build, or run it on the interpreter."},
       {"T0349", "a number is shifted by too many bits",
        "The count of a shift is a constant below 0, or no less than the bits of what is shifted.",
        "Correct the count; a value that may be too large at run time gives 0, or the sign."},
-       "An external compute names a packed function, which only the host can call, between programs.",
-       "Compile it with te::build, or run it on the interpreter."},
       {"T0350", "the interpreter cannot evaluate this",
        "A function, operator or variable has no meaning to the interpreter, or the node exists on real "
        "devices only.",

@@ -290,7 +290,8 @@ TEST(Values, BitsOfIntegers) {
   }
 }
 
-/// A count may be of a wider type than what is shifted: what does not fit there is too many bits all the same.
+/// A count may be of a wider type than what is shifted: what does not fit there is too many bits all the
+/// same.
 TEST(Values, ShiftsByCountsOfOtherTypes) {
   for (DataType t : integers)
     for (DataType c : {DataType::int_(8), i32, DataType::uint(32), i64}) {

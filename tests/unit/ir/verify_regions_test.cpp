@@ -110,5 +110,18 @@ TEST(VerifyRegions, ShiftsByTooManyBits) {
   EXPECT_EQ(by("T.cast(T.shift_right(T.cast(A[i], \"int64\"), T.int64(40)), \"int32\")"), "");
 }
 
+TEST(VerifyRegions, RacesOfVectorisedLoops) {
+  const auto loop = [](const std::string& body) {
+    return judged(
+        "@T.prim_func\ndef f(A: T.Buffer((9,), \"float32\"), I: T.Buffer((9,), \"int64\"), n: T.int64):\n"
+        "    for i in T.vectorized(8):\n        " +
+        body + "\n");
+  };
+  EXPECT_EQ(loop("A[i] = A[i] + A[8]"), "");
+  EXPECT_EQ(loop("A[i + 1] = A[i]"), "T0335 3:5");
+  EXPECT_EQ(loop("A[0] = A[0] + A[i + 1]"), "T0335 3:5");
+  EXPECT_EQ(loop("A[I[i]] = T.float32(1)"), "");  // `tenon lint` says that it runs in order
+}
+
 }  // namespace
 }  // namespace tenon

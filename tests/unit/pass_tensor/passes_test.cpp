@@ -120,9 +120,11 @@ TEST(VectorizeLoop, BothSidesOfALaneCondition) {
 TEST(VectorizeLoop, RefusesAndStaysSerialWithAReason) {
   Hand h;
   VarRef v = var("v"), k = var("k");
-  Buffer x = h.add("x", {n64(8)}), y = h.add("y", {n64(1)});
-  Stmt one = loop(v, n64(8), store(y, load(x, {v}), {n64(0)}), ForKind::vectorized);
-  const IRModule a = check_pipeline(h.func(one), {random_array({8}, f32, 1), NDArray::zeros({1}, f32)});
+  Buffer x = h.add("x", {n64(8)}), at = h.add("at", {n64(1)}, i64), y = h.add("y", {n64(1)});
+  // Where an index is no data, a given program with such a loop is refused (T0335).
+  Stmt one = loop(v, n64(8), store(y, load(x, {v}), {load(at, {n64(0)})}), ForKind::vectorized);
+  const IRModule a = check_pipeline(
+      h.func(one), {random_array({8}, f32, 1), NDArray::zeros({1}, i64), NDArray::zeros({1}, f32)});
   EXPECT_TRUE(has(a, "vectorize_refused"));
   Hand g;
   Buffer p = g.add("p", {n64(8)}), q = g.add("q", {n64(8)});
