@@ -85,8 +85,10 @@ void order_tiles(Schedule& s, const TilePlan& p, const Target& target, TileLoops
   if (m >= 0 && (p.panels.id >= 0 || cost::rows_innermost(p.nest, p.tile, target)))
     l.last_rows = cost::innermost_rows(p.nest, p.tile);
   std::erase_if(l.last_rows, placed);
+  if (!p.pad && p.panels.id < 0) l.block = cost::blocks_outermost(p.nest, p.tile, target);
+  if (l.block >= 0) l.outer.push_back(l.axis[size_t(l.block)]);
   for (int i : p.nest.spatial)
-    if (!l.walks_last(i) && !placed(i)) l.outer.push_back(l.axis[size_t(i)]);
+    if (i != l.block && !l.walks_last(i) && !placed(i)) l.outer.push_back(l.axis[size_t(i)]);
   for (int i : l.last_rows) l.outer.push_back(l.axis[size_t(i)]);
   for (std::vector<LoopRV>* list : {&l.outer, &l.around})
     std::erase_if(*list, [](LoopRV loop) { return loop.id < 0; });
@@ -133,7 +135,7 @@ void prefetch_weights(Schedule& s, const TilePlan& p, const Target& target, cons
   for (int i : p.nest.spatial) {
     if (i == p.tile.vector || i == block || p.nest.is_batch(i)) continue;
     const int64_t tiles = ceil_div(p.nest.extent[size_t(i)], p.tile.size(i));
-    const bool outside = i < (block < 0 ? p.tile.vector : block) && !l.walks_last(i);
+    const bool outside = l.block < 0 && i < (block < 0 ? p.tile.vector : block) && !l.walks_last(i);
     if (tiles != 1 && (outside || weights->stride[size_t(i)] != 0)) return;
     rows *= l.row_group > 0 && i == p.tile.rows ? l.row_group : tiles;
   }

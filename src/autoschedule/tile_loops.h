@@ -13,6 +13,7 @@ struct TileLoops {
   std::vector<LoopRV> outer, steps;
   std::vector<int> sum;        ///< the iterator of each of the steps
   std::vector<int> last_rows;  ///< iterators of rows whose tiles are the innermost loops
+  int block = -1;              ///< the iterator whose tiles are the outermost loop, out of order; -1: none
   int64_t row_group = 0;       ///< tiles of rows that pass by all panels before the next ones; 0: all of them
   std::vector<LoopRV> around;  ///< the outer ones of whose iterations each makes the copies that it reads
   bool walks_last(int i) const { return std::find(last_rows.begin(), last_rows.end(), i) != last_rows.end(); }

@@ -243,6 +243,35 @@ int block_iterator(const Nest& nest, const Access& operand, int lanes) {
   return block;
 }
 
+int blocks_outermost(const Nest& nest, const Tile& tile, const Target& target) {
+  const Access* weights = nullptr;
+  double others = 0, bytes = 0;
+  for (const Access& l : nest.loads) {
+    double size = double(l.element_bits()) / 8;
+    for (const PrimExpr& d : l.buffer->shape) size *= double(tir::as_int(d).value_or(0));
+    if (l.stride[size_t(tile.vector)] == 0) {
+      others += size;
+      continue;
+    }
+    if (weights) return -1;
+    weights = &l, bytes = size;
+  }
+  const int block = weights ? block_iterator(nest, *weights, tile.vector) : -1;
+  if (block < 0 || others == 0) return -1;
+  double members = 1;
+  for (int i : nest.spatial) {
+    if (i >= block) continue;
+    if (nest.symbolic(i)) return -1;
+    members *= double(nest.extent[size_t(i)]);
+  }
+  auto times = [&](double size, double n) {
+    return size > kAheadShare * double(target->l2_bytes) ? size * n : size;
+  };
+  const double by_members = times(bytes, members) + others,
+               by_blocks = bytes + times(others, double(nest.extent[size_t(block)]));
+  return by_blocks < by_members ? block : -1;
+}
+
 int64_t stream_ahead(const Nest& nest, const Access& operand, const Tile& tile, int64_t rows,
                      const Target& target) {
   const size_t v = size_t(tile.vector);

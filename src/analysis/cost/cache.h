@@ -33,6 +33,10 @@ int64_t row_group(const Nest& nest, const Tile& tile, int grouped, double cycles
 /// The iterator beside the lanes along which the operand lies block by block, each with all steps of the sum;
 /// -1: there is none.
 int block_iterator(const Nest& nest, const Access& operand, int lanes);
+/// The iterator of blocks of lanes (of an operand that lies so) that is walked outermost, before the members
+/// of a batch: all of them read a block while it is near, where each would take the whole operand from behind
+/// the second cache. -1: there is none, or the rest would be read more often than that saves.
+int blocks_outermost(const Nest& nest, const Tile& tile, const Target& target);
 /// Elements by which hints run ahead of a tile's sum on the operand along the lanes, which the loops walk
 /// once: those of the next tiles beside it are on their way to the cache while rows read these. `rows`: how
 /// often a tile's part is read. 0: it stays in the cache, or is not read often enough to hide what comes.

@@ -455,6 +455,21 @@ TEST(MatrixTiles, ReadLanesThatDoNotStayNearSeldom) {
   EXPECT_EQ(near.tile.row2_count, 1) << "no column is computed twice";
 }
 
+TEST(Batches, PassByABlockOfWeightsWhereThatReadsLess) {
+  // y[n, b, m, l] = Σ x[n, m, k] · w[b, k, l], blocks of 16 lanes.
+  auto batch = [](int64_t n, int64_t b, int64_t m, int64_t k) {
+    return contraction({n, b, m, 16, k}, {0, 1, 2, 3}, {{0, 2, 4}, {1, 4, 3}});
+  };
+  const Tile tile{.vector = 3, .rows = 2, .lanes = 16, .vectors = 1, .row_count = 7};
+  const Target t = machine();
+  EXPECT_EQ(block_iterator(batch(4, 32, 49, 4608), batch(4, 32, 49, 4608).loads[1], 3), 1);
+  EXPECT_EQ(blocks_outermost(batch(4, 32, 7, 4608), tile, t), 1) << "9 MB of weights, 0.5 MB of data";
+  EXPECT_EQ(blocks_outermost(batch(1, 32, 7, 4608), tile, t), -1) << "one image walks them once";
+  EXPECT_EQ(blocks_outermost(batch(4, 4, 3136, 64), tile, t), -1) << "the weights stay near";
+  EXPECT_EQ(blocks_outermost(batch(4, 32, 784, 1152), tile, t), -1) << "the data would be read 32 times";
+  EXPECT_EQ(blocks_outermost(batch(kUnknown, 32, 7, 4608), tile, t), -1);
+}
+
 TEST(Worth, Packing) {
   const Target t = machine();
   EXPECT_TRUE(worth_packing(512, 4 * t->l2_bytes, t));
