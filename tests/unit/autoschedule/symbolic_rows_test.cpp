@@ -250,6 +250,22 @@ TEST(SymbolicRows, OfImagesInBlocksOfChannelsAreOneLoop) {
   }
 }
 
+TEST(SymbolicRows, OfASumOverAnImageAreOneRun) {
+  const tir::VarRef batch = tir::var("batch"), height = tir::var("height"), width = tir::var("width");
+  Tensor x = te::placeholder({batch, 6, height, width}, f32, "X");
+  const tir::IterVar i = te::reduce_axis(tir::range(PrimExpr(0), height), "i"),
+                     j = te::reduce_axis(tir::range(PrimExpr(0), width), "j");
+  Tensor y = te::compute(
+      {batch, 6}, [&](const Vars& v) { return te::sum(x({v[0], v[1], i->var, j->var}), {i, j}); }, "Y");
+  const Program p{"image_sums", te::create_prim_func({x, y}), {}};
+  const tir::PrimFunc f = default_schedule(p.function, target_of({512, 32}));
+  EXPECT_NE(print(f).find("height * width"), std::string::npos) << print(f);
+  for (const auto& [h, w] : {std::pair<int64_t, int64_t>{3, 4}, {1, 1}, {5, 17}, {0, 5}, {16, 16}}) {
+    const std::map<std::string, int64_t> sizes{{"batch", 2}, {"height", h}, {"width", w}};
+    ASSERT_TRUE(same(run(p.function, sizes), run(f, sizes))) << h << "x" << w << "\n" << print(f);
+  }
+}
+
 TEST(SymbolicRows, OfNarrowImagesAreOneRunOfColumns) {
   // Points of an image, one after the other, become planes: rows of the image need not fill vectors.
   const tir::VarRef batch = tir::var("batch"), height = tir::var("height"), width = tir::var("width");
