@@ -244,8 +244,7 @@ void copy_into(Machine& m, const Step& s) {
 }
 
 void reshape(Machine& m, const Step& s) {
-  NDArray made;
-  const NDArray a(Ref<NDArrayObj>(&m.tensor_ref(s, 0, made)));
+  NDArray a = m.tensor_arg(s, 0);
   std::vector<int64_t> dims;
   m.dims_arg(s, 1, dims);
   if (dims.size() == 1 && dims[0] == -1) dims[0] = a.size();  // one dimension of all
