@@ -8,6 +8,7 @@
 
 #include "analysis/analyzer.h"
 #include "base/time_limit.h"
+#include "import/onnx/signatures.h"
 #include "import/onnx/value_inputs.h"
 #include "op/infer.h"
 
@@ -253,6 +254,11 @@ std::optional<Values> Importer::inline_function(proto::NodeProto& node, Scope& s
   if (inner.prefix.size() > 400) inner.prefix = "…/";
   for (const auto& a : f.attribute_proto()) inner.attributes[a.name()] = &a;
   for (const auto& a : node.attribute()) {
+    if (std::find(f.attribute().begin(), f.attribute().end(), a.name()) == f.attribute().end() &&
+        !inner.attributes.contains(a.name()) && !a.name().starts_with("__"))
+      fail("T2020",
+           fmt::format("the function {} has no attribute {}", in_quotes(node.op_type()), in_quotes(a.name())),
+           where);
     const proto::AttributeProto* value = &a;
     if (!a.ref_attr_name().empty()) {
       auto outer = env.attributes.find(a.ref_attr_name());
@@ -383,6 +389,7 @@ void Importer::convert_node(proto::NodeProto& node, Scope& scope, const Env& env
     if (!converter->since.empty() && opset < converter->since.front())
       n.malformed(fmt::format("{} does not exist in operator set {}; it came with {}", node.op_type(), opset,
                               converter->since.front()));
+    check_signature(n, domain);
     const FormRef moved = converter->facts.forms == Forms::any ? nullptr : form_moved(n);
     const bool asks_shape = node.op_type() == "Shape" || node.op_type() == "Size";  // which strings have, too
     if ((!formed || asks_shape) && domain.empty())

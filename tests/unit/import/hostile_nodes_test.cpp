@@ -101,7 +101,7 @@ std::vector<HostileFile> nodes() {
               .bytes);
   c.add("resize_sizes_policy", "T2020", "has the size",
         one(node("Resize", {"x", "", "", "s"}, {"y"}, {attr_s("keep_aspect_ratio_policy", "not_smaller")}),
-            {ints("s", {2}, {INT64_MAX, 1})}));
+            {ints("s", {2}, {INT64_MAX, 1})}, 18));
   c.add("slice_step_zero", "T2020", "step of Slice is zero",
         one(node("Slice", {"x", "a", "b", "a", "z"}, {"y"}),
             {ints("a", {1}, {0}), ints("b", {1}, {1}), ints("z", {1}, {0})}));

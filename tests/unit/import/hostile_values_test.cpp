@@ -50,10 +50,14 @@ std::vector<HostileFile> containers_for_tensors() {
       {"Relu", {"x"}},        {"Add", {"x", "x"}},        {"MatMul", {"t", "x"}}, {"Reshape", {"x", "i"}},
       {"Gather", {"t", "x"}}, {"Where", {"x", "t", "t"}}, {"Concat", {"t", "x"}}, {"Size", {"x"}},
       {"Cast", {"x"}},        {"ReduceSum", {"x"}},       {"NonZero", {"x"}},     {"Resize", {"t", "", "x"}}};
+  const auto attributes = [](const std::string& op) {
+    if (op == "Cast") return std::vector<Msg>{attr_i("to", 1)};
+    return op == "Concat" || op == "Gather" ? std::vector<Msg>{attr_i("axis", 0)} : std::vector<Msg>();
+  };
   for (const auto& [kind, type] : kinds)
     for (const auto& [op, in] : operators)
       c.add(std::string(op) + "_of_" + kind, "T2103", "'here' (",
-            of({here(op, in, {attr_i("axis", 0), attr_i("to", 1)})},
+            of({here(op, in, attributes(op))},
                {typed("x", type), value("t", FLOAT, {2, 2}), value("i", INT64, {2})}));
   return c.all;
 }
@@ -74,7 +78,9 @@ std::vector<HostileFile> containers() {
     for (const auto& [kind, x] :
          std::vector<std::pair<std::string, Msg>>{{"tensor", tensor}, {"optional", maybe}, {"map", map}})
       c.add(op + "_of_a_" + kind, "T2020", "must be a sequence",
-            of({here(op, in, {attr_i("axis", 0)})}, {x, at, half}));
+            of({here(op, in,
+                     op == "ConcatFromSequence" ? std::vector<Msg>{attr_i("axis", 0)} : std::vector<Msg>())},
+               {x, at, half}));
   // What does not go into a sequence, or out of it.
   c.add("position_is_a_float", "T2020", "holds no integers",
         of({here("SequenceAt", {"x", "f"})}, {list, half}));
