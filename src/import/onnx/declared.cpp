@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// What a model declares of its outputs, beside what their nodes make. Sizes are not compared: those of a
-// model whose inputs were given other ones since are often of before, and nothing is computed by them.
+// What a model declares of its outputs and of values in between, beside what their nodes make. Sizes are not
+// compared: those of a model whose inputs were given other ones since are often of before, and nothing is
+// computed by them.
 
 #include "import/onnx/importer.h"
 
@@ -23,17 +24,31 @@ bool may_be(const FormRef& declared, const FormRef& form) {
 
 }  // namespace
 
-void Importer::check_declared(const proto::ValueInfoProto& info, const Value& v) const {
+void Importer::check_declared(const proto::ValueInfoProto& info, const Value& v, const char* what) const {
   const proto::TypeProto& said = info.type();
   if (!info.has_type() || said.value_case() == proto::TypeProto::VALUE_NOT_SET) return;
-  const auto* tensor = v.form ? nullptr : graph::as_tensor(v.expr->type);
-  const FormRef form = tensor ? tensor_form(v.expr->type) : v.form, declared = declared_form(said);
+  const auto* tensor = v.form || !v.expr ? nullptr : graph::as_tensor(v.expr->type);
+  const bool only_small = !v.expr && v.small;
+  const FormRef made = only_small ? tensor_form(graph::tensor_type_unknown(-1, v.small->dtype)) : v.form,
+                form = tensor ? tensor_form(v.expr->type) : made, declared = declared_form(said);
   if (!declared || !form || may_be(declared, form)) return;
   fail("T2023",
-       fmt::format("the model declares the output as {}, and its node makes {}", to_string(declared),
+       fmt::format("the model declares the {} as {}, and its node makes {}", what, to_string(declared),
                    to_string(form)),
-       fmt::format("{}, output {}", file.name, in_quotes(info.name())),
+       fmt::format("{}, {} {}", file.name, what, in_quotes(info.name())),
        "correct the declaration; onnx.shape_inference.infer_shapes says what nodes make");
+}
+
+void Importer::check_value_info(const proto::GraphProto& g, const Scope& scope) {
+  for (const auto& info : g.value_info()) {
+    const auto it = scope.values.find(info.name());
+    if (it == scope.values.end() || it->second.poisoned) continue;
+    try {
+      check_declared(info, it->second, "value");
+    } catch (const DiagnosticError& e) {
+      report(e, file.name);
+    }
+  }
 }
 
 }  // namespace tenon::onnx

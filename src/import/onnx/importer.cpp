@@ -448,6 +448,7 @@ Values Importer::convert_from(proto::GraphProto& g, const std::vector<int>& orde
     convert_node(*g.mutable_node(order[at]), scope, env);
     if (fork_) return convert_forked(g, order, at, scope, env);
   }
+  check_value_info(g, scope);
   Values out;
   for (const auto& o : g.output()) {
     Value* v = scope.find(o.name());

@@ -352,7 +352,9 @@ class Importer {
   Value bound_value(const proto::ValueInfoProto& info, const NDArray& value) const;
   IRModule finish(const proto::GraphProto& g, const Values& outputs);
   /// "T2023" where an output is certainly not what the model declares it to be.
-  void check_declared(const proto::ValueInfoProto& info, const Value& v) const;
+  void check_declared(const proto::ValueInfoProto& info, const Value& v, const char* what = "output") const;
+  /// The same of values inside of a graph that its value_info speaks of, as problems.
+  void check_value_info(const proto::GraphProto& g, const Scope& scope);
   Value enter(const graph::VarRef& param, const proto::ValueInfoProto& info, const graph::Type& type);
   Expr leave(const Value& v, const std::string& name);
   struct Inputs {
