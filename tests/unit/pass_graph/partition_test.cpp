@@ -498,6 +498,23 @@ TEST(Partition, TablesThatCannotBeUsed) {
   EXPECT_EQ(code_of([] { named_patterns(Array<Any>{Any(1)}); }), "T1152");
   EXPECT_EQ(code_of([] { named_patterns(Array<Any>{Any(Array<Any>{"x", Any(1)})}); }), "T1152");
   EXPECT_EQ(code_of([] { named_patterns(Array<Any>{Any(Array<Any>{Any(1), wildcard()})}); }), "T1152");
+  // What every value matches, unless a check looks at it.
+  const auto all = [](const DFPattern& p, bool checked) {
+    const auto yes = tenon::Function([](Arguments) -> Any { return Any(true); });
+    return code_of([&] {
+      fuse_ops_by_pattern(typed_module(kText), {{"all", p, checked ? yes : tenon::Function()}}, false);
+    });
+  };
+  EXPECT_EQ(all(wildcard(), false), "T1152");
+  EXPECT_EQ(all(make<OrPattern>(is_op("exp", {wildcard()}), wildcard()), false), "T1152");
+  EXPECT_EQ(all(wildcard(), true), "none");
+  EXPECT_EQ(all(make<OrPattern>(is_op("exp", {wildcard()}), is_op("tanh", {wildcard()})), false), "none");
+}
+
+TEST(Partition, GeneratorsWithoutAName) {
+  PassContext context = make_context();
+  context.options.set("annotate_target.targets", Any(Array<std::string>{""}));
+  EXPECT_EQ(code_of([&] { run_pass("annotate_target", typed_module(kText), context); }), "T1153");
 }
 
 TEST(Partition, Rewrite) {

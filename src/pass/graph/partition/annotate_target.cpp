@@ -38,6 +38,10 @@ bool takes(const std::string& target, const graph::Expr& value, const IRModule& 
 IRModule annotate_target(IRModule module, PassContext& context) {
   const auto targets = context.options.get(kTargets);
   if (targets.empty()) return module;
+  for (const std::string& target : targets)
+    if (target.empty())
+      fail("T1153", "annotate_target.targets holds an empty name, which no generator has", {}, {},
+           ErrorKind::usage);
   auto annotate = [&](const graph::Expr& body, IRModule& m) {
     const graph::RegionGraph graph(body, m);
     std::vector<graph::Region> regions;

@@ -60,6 +60,20 @@ std::vector<NamedPattern> pattern_table(const std::string& name) {
 
 namespace {
 
+/// It says nothing of a value: a wildcard, or an alternative or a conjunction of such.
+bool matches_anything(const dpl::DFPattern& p) {
+  if (const auto* x = p.as<dpl::OrPattern>()) return matches_anything(x->left) || matches_anything(x->right);
+  if (const auto* x = p.as<dpl::AndPattern>()) return matches_anything(x->left) && matches_anything(x->right);
+  return p.is<dpl::WildcardPattern>();
+}
+/// What every value matches is of use only where a check looks at it.
+void require_something(const NamedPattern& named) {
+  if (!named.check && matches_anything(named.pattern))
+    fail("T1152",
+         fmt::format("the pattern `{}` matches any value: every operator would be a composite", named.name),
+         {}, "name an operator, or give a check", ErrorKind::usage);
+}
+
 /// "cutlass.dense" → "cutlass_dense"
 std::string function_name(std::string composite) {
   for (char& c : composite)
@@ -176,6 +190,7 @@ Ref<Function> rewrite_matches(const dpl::DFPattern& pattern, const Ref<Function>
 }
 
 IRModule fuse_ops_by_pattern(IRModule module, const std::vector<NamedPattern>& patterns, bool bind) {
+  for (const NamedPattern& named : patterns) require_something(named);
   const auto before = module.functions();
   for (const NamedPattern& named : patterns)
     module = map_bodies(std::move(module), {std::string(kComposite), std::string(kCodegen)},
