@@ -276,9 +276,9 @@ AttrMap reduce(const ReduceRequest& r) {
 
 AttrMap quantize(const QuantizeRequest& r) {
   if (r.names.size() != r.samples.size() || r.labels.size() > 1)
-    throw Error(
-        ErrorKind::usage, "T0951",
-        fmt::format("{} names of inputs and {} tensors of samples", r.names.size(), r.samples.size()));
+    throw Error(ErrorKind::usage, "T0951",
+                fmt::format("{} names of inputs and {} tensors of samples", r.names.size(), r.samples.size()),
+                r.model);
   if (!(r.percentile > 0 && r.percentile <= 100))
     throw Error(ErrorKind::usage, "T0950", fmt::format("the percentile {} is not in (0, 100]", r.percentile));
   QuantizeOptions options;

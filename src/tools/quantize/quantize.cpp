@@ -17,21 +17,22 @@
 namespace tenon {
 namespace {
 
-[[noreturn]] void bad_samples(const std::string& sentence, const std::string& hint = {}) {
-  throw Error(ErrorKind::usage, "T0951", sentence, {}, hint);
+[[noreturn]] void bad_samples(const std::string& model, const std::string& sentence,
+                              const std::string& hint = {}) {
+  throw Error(ErrorKind::usage, "T0951", sentence, model, hint);
 }
 
 /// Samples in the order and the shapes of the model's inputs.
 class Samples {
  public:
-  Samples(const SampleSet& given, const onnx::OnnxInfo& info) {
+  Samples(const std::string& model, const SampleSet& given, const onnx::OnnxInfo& info) : model_(model) {
     for (const auto& [name, values] : given)
       if (std::ranges::find(info.inputs, name, &onnx::OnnxValueInfo::name) == info.inputs.end())
-        bad_samples(fmt::format("the model has no input '{}'", name));
+        bad_samples(model_, fmt::format("the model has no input '{}'", name));
     for (const onnx::OnnxValueInfo& input : info.inputs) {
       const auto at = given.find(input.name);
       if (at == given.end())
-        bad_samples(fmt::format("there are no samples of the input '{}'", input.name),
+        bad_samples(model_, fmt::format("there are no samples of the input '{}'", input.name),
                     fmt::format("a file {}.npy of (samples, {})", input.name, fmt::join(input.shape, ", ")));
       add(input, at->second);
     }
@@ -51,7 +52,8 @@ class Samples {
  private:
   void add(const onnx::OnnxValueInfo& input, const NDArray& values) {
     auto wrong = [&](const std::string& what) {
-      bad_samples(fmt::format("the samples of '{}' are {}({}): {}", input.name, to_string(values.dtype()),
+      bad_samples(model_,
+                  fmt::format("the samples of '{}' are {}({}): {}", input.name, to_string(values.dtype()),
                               fmt::join(values.shape(), ", "), what),
                   fmt::format("{}(samples, {})", input.dtype, fmt::join(input.shape, ", ")));
     };
@@ -80,6 +82,7 @@ class Samples {
     NDArray values;
     std::vector<int64_t> shape;  ///< of one sample
   };
+  std::string model_;  ///< its file
   std::vector<Input> inputs_;
   int64_t count_ = 0;
 };
@@ -178,7 +181,7 @@ void judge(QuantizeReport& report, const onnx::QdqModel& model, const std::strin
     if (!labels) continue;
     const int64_t classes = before.first().size();
     if (const int64_t label = labels->element_int(i); label < 0 || label >= classes)
-      bad_samples(fmt::format("the label {} of sample {} is none of {} classes", label, i, classes));
+      bad_samples(path, fmt::format("the label {} of sample {} is none of {} classes", label, i, classes));
     right_before += largest(before.first()) == labels->element_int(i);
     right_after += largest(after.first()) == labels->element_int(i);
   }
@@ -208,9 +211,10 @@ std::vector<std::string> outstanding(const std::vector<LayerError>& layers) {
 
 QuantizeReport quantize_model(const std::string& path, const SampleSet& given,
                               const std::optional<NDArray>& labels, const QuantizeOptions& options) {
-  const Samples samples(given, onnx::read_onnx_info(path));
+  const Samples samples(path, given, onnx::read_onnx_info(path));
   if (labels && (labels->ndim() != 1 || labels->size() != samples.count() || !labels->dtype().is_integer()))
-    bad_samples(fmt::format("the labels of {} samples are {}({})", samples.count(),
+    bad_samples(path,
+                fmt::format("the labels of {} samples are {}({})", samples.count(),
                             to_string(labels->dtype()), fmt::join(labels->shape(), ", ")),
                 "labels.npy holds an integer for each sample");
   const onnx::QdqModel model(path, options.form);

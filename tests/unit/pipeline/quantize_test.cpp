@@ -92,7 +92,14 @@ TEST(Quantize, EqualizesWithoutChangingTheFloatModel) {
 
 TEST(Quantize, RefusesSamplesThatDoNotFit) {
   auto refused = [](const SampleSet& samples, const std::optional<NDArray>& given = {}) {
-    return code_of([&] { (void)quantize_model(kModel, samples, given, {}); });
+    return code_of([&] {
+      try {
+        (void)quantize_model(kModel, samples, given, {});
+      } catch (const Error& e) {
+        EXPECT_EQ(e.location, kModel);
+        throw;
+      }
+    });
   };
   EXPECT_EQ(refused({}), "T0951");
   EXPECT_EQ(refused({{"picture", images().at("image")}}), "T0951");
