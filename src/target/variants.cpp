@@ -4,12 +4,27 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <map>
 #include <set>
 #include <sstream>
 
 #include "base/diagnostic.h"
 
 namespace tenon {
+namespace {
+
+/// No machine takes the second of two that ask for the same.
+void refuse_alike(const std::vector<Target>& targets) {
+  std::map<std::set<std::string>, std::string> seen;
+  for (const Target& t : targets) {
+    const auto [same, first] = seen.emplace(std::set(t->features.begin(), t->features.end()), t->cpu);
+    if (!first)
+      fail("T0901", fmt::format("the processors `{}` and `{}` have the same features", same->second, t->cpu),
+           {}, "name one of them: no machine would take the other", ErrorKind::usage);
+  }
+}
+
+}  // namespace
 
 std::vector<Target> parse_targets(std::string_view text) {
   constexpr std::string_view option = "-mcpu=";
@@ -29,6 +44,7 @@ std::vector<Target> parse_targets(std::string_view text) {
     out.push_back(parse_target(fmt::format("{}{}{}", text.substr(0, begin), name, text.substr(end))));
     from = comma + 1;
   }
+  refuse_alike(out);
   return out;
 }
 

@@ -180,7 +180,9 @@ TEST(Target, TextsNameSeveralProcessors) {
   EXPECT_EQ(best_for_host(parse_targets("llvm -mtriple=aarch64-linux-gnu -mcpu=cortex-a76,cortex-a72"))->cpu,
             "cortex-a76");
   for (const char* wrong :
-       {"llvm -mcpu=x86-64,", "llvm -mcpu=,x86-64", "llvm -mcpu=x86-64,x86-64", "llvm -mcpu=x86-64,haswel"}) {
+       {"llvm -mcpu=x86-64,", "llvm -mcpu=,x86-64", "llvm -mcpu=x86-64,x86-64", "llvm -mcpu=x86-64,haswel",
+        // Of two with the same features no machine takes the second.
+        "llvm -mcpu=haswell,x86-64,znver3", "llvm -mcpu=znver4,znver5 -mattr=-avx_vnni"}) {
     try {
       parse_targets(wrong);
       ADD_FAILURE() << wrong;
