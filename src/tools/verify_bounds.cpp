@@ -116,6 +116,30 @@ class MoveSteps : public BodyRewriter {
   double phase_;
 };
 
+const Call* matrix_product(const Expr& value) {
+  const Op* op = op_of(value);
+  return op && op->name == "matmul" ? value.as<Call>() : nullptr;
+}
+
+/// Operands of products of matrices are 0 where they are infinite or no number.
+class FiniteOperands : public BodyRewriter {
+ protected:
+  Expr visit(const Expr& value, const VarRef&) override {
+    const Call* product = matrix_product(value);
+    if (!product) return value;
+    Array<Expr> operands;
+    for (const Expr& x : product->args) operands.push_back(finite(x));
+    return op::op_call("matmul", operands, product->attrs);
+  }
+
+ private:
+  Expr finite(const Expr& x) {
+    const auto* t = as_tensor(x);
+    if (!t || !t->dtype.is_float()) return x;
+    return emit_op("where", {emit_op("isfinite", {x}), x, op::scalar(0, t->dtype)});
+  }
+};
+
 }  // namespace
 
 std::vector<double> what_rounding_does(const MeasuredModel& m, double by) {
@@ -136,14 +160,22 @@ std::vector<double> what_rounding_does(const MeasuredModel& m, double by) {
   return most;
 }
 
-bool quantizes(const IRModule& module) {
+/// Does `f` hold of a value that the module binds?
+static bool binds(const IRModule& module, FunctionRef<bool(const Expr&)> f) {
   bool found = false;
-  for (const auto& [name, f] : graph_functions(module))
-    for_each_binding(f->body, [&](const Binding& b) {
-      const Op* op = op_of(b->value);
-      found = found || (op && op::definition(*op).quantizes);
-    });
+  for (const auto& [name, function] : graph_functions(module))
+    for_each_binding(function->body, [&](const Binding& b) { found = found || f(b->value); });
   return found;
+}
+
+bool quantizes(const IRModule& module) {
+  return binds(module, [](const Expr& value) {
+    const Op* op = op_of(value);
+    return op && op::definition(*op).quantizes;
+  });
+}
+bool multiplies_matrices(const IRModule& module) {
+  return binds(module, [](const Expr& value) { return matrix_product(value) != nullptr; });
 }
 
 std::vector<double> what_steps_do(const MeasuredModel& m) {
@@ -154,6 +186,26 @@ std::vector<double> what_steps_do(const MeasuredModel& m) {
     raise(most, m, rewrite_functions<MoveSteps>(typed, double(m.seed % 1024) + draw), m.values);
   for (double& x : most) x *= kSteps;
   return most;
+}
+
+std::vector<std::vector<bool>> what_infinities_do(const MeasuredModel& m) {
+  std::vector<std::vector<bool>> out;
+  for (const NDArray& a : m.results) out.emplace_back(size_t(a.size()), false);
+  PassContext typing;
+  const IRModule typed = run_pass("infer_types", m.module, typing);
+  std::vector<NDArray> finite;
+  try {
+    finite = m.run(rewrite_functions<FiniteOperands>(typed), m.values);
+  } catch (const Error&) {  // what a check saw was infinite: nothing is known
+  }
+  for (size_t k = 0; k < out.size() && k < finite.size(); ++k) {
+    const NDArray &a = m.results[k], &b = finite[k];
+    for (int64_t i = 0; a.shape() == b.shape() && i < a.size(); ++i) {
+      const double x = a.element(i), y = b.element(i);
+      out[k][size_t(i)] = !(x == y || (std::isnan(x) && std::isnan(y)));
+    }
+  }
+  return out;
 }
 
 }  // namespace tenon

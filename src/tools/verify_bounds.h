@@ -28,4 +28,12 @@ bool quantizes(const IRModule& module);
 /// the other step: some times what it does that a share of all quantised values is a step away.
 std::vector<double> what_steps_do(const MeasuredModel& model);
 
+/// Whether the module multiplies matrices.
+bool multiplies_matrices(const IRModule& module);
+
+/// For each result which of its elements hang on an operand of a product of matrices that is infinite or no
+/// number: they change when such operands are 0. Products in another order make NaN of infinities there, or
+/// none. Nothing is marked where all operands are finite.
+std::vector<std::vector<bool>> what_infinities_do(const MeasuredModel& model);
+
 }  // namespace tenon

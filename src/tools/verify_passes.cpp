@@ -90,9 +90,14 @@ void flatten(const Any& v, std::vector<NDArray>& out) {
     for (const Any& i : *items) flatten(i, out);
 }
 
-/// "" when equal within the tolerances; `slack` is added to that of each result.
+/// Elements of results that may be anything.
+using Marks = std::vector<std::vector<bool>>;
+
+/// "" when equal within the tolerances; `slack` is added to that of each result, and `marked` elements are
+/// not compared.
 std::string difference(const std::vector<NDArray>& want, const std::vector<NDArray>& got,
-                       const VerifyPassesOptions& o, const std::vector<double>& slack = {}) {
+                       const VerifyPassesOptions& o, const std::vector<double>& slack = {},
+                       const Marks& marked = {}) {
   if (want.size() != got.size()) return fmt::format("{} results became {}", want.size(), got.size());
   for (size_t k = 0; k < want.size(); ++k) {
     const NDArray &a = want[k], &b = got[k];
@@ -102,7 +107,7 @@ std::string difference(const std::vector<NDArray>& want, const std::vector<NDArr
     for (int64_t i = 0; i < a.size(); ++i) {
       const double x = a.element(i), y = b.element(i);
       const bool same =
-          std::isinf(more) ||
+          std::isinf(more) || (k < marked.size() && marked[k][size_t(i)]) ||
           (a.dtype().is_float()
                ? (std::isnan(x) ? std::isnan(y)
                                 : x == y || std::abs(x - y) <= o.absolute + o.relative * std::abs(x) + more)
@@ -231,6 +236,7 @@ class VerifyPasses : public PassInstrument {
       may_step_ = true;
       slack_.clear();
     }
+    may_regroup_ = may_regroup_ || pass.changes != Changes::nothing;
   }
   /// The results that later modules are compared with; null when the function cannot be run.
   const std::vector<NDArray>* begin(const IRModule& module) {
@@ -252,8 +258,23 @@ class VerifyPasses : public PassInstrument {
         quantised_ = module;
         quantised_values_ = arguments(module);
       }
+      if (reference_ && multiplies_matrices(module)) {
+        multiplied_ = module;
+        multiplied_values_ = arguments(module);
+      }
     }
     return reference_ ? &*reference_ : nullptr;
+  }
+  /// What differs from the first module's results once products may be grouped in another way: not where an
+  /// operand of one is infinite.
+  std::string regrouped_difference(const std::vector<NDArray>& got, const std::vector<double>& slack = {}) {
+    if (multiplied_ && infinite_.empty()) {
+      const auto run_with = [&](const IRModule& module, const std::vector<Any>& values) {
+        return run(module, values);
+      };
+      infinite_ = what_infinities_do({multiplied_, multiplied_values_, *reference_, options_.seed, run_with});
+    }
+    return difference(*reference_, got, options_, slack, infinite_);
   }
 
   void after(const Pass& pass, const IRModule& module) override {
@@ -264,6 +285,7 @@ class VerifyPasses : public PassInstrument {
     std::string text = difference(*reference_, got, options_);
     if (!text.empty() && (unrounded_ || (may_step_ && quantised_)))
       text = difference(*reference_, got, options_, slack());
+    if (!text.empty() && may_regroup_) text = regrouped_difference(got, slack_);
     if (!text.empty()) tell_difference(pass, options_.function, text);
   }
 
@@ -369,7 +391,10 @@ class VerifyPasses : public PassInstrument {
   bool started_ = false;
   IRModule before_, unrounded_;  ///< unrounded_: as it was before the first pass that rounds
   IRModule quantised_;           ///< as it was at first, where it quantises
-  std::vector<Any> unrounded_values_, quantised_values_;
+  IRModule multiplied_;          ///< as it was at first, where it multiplies matrices
+  std::vector<Any> unrounded_values_, quantised_values_, multiplied_values_;
+  Marks infinite_;            ///< elements that hang on an infinite operand of a product
+  bool may_regroup_ = false;  ///< products may have been grouped in another way
   double rounding_ = 0;
   bool may_step_ = false;  ///< a number in front of a quantisation may have been rounded elsewhere
   std::vector<double> slack_;
@@ -395,7 +420,9 @@ std::string result_difference(const IRModule& module, const std::vector<NDArray>
                               const VerifyPassesOptions& options, const Evaluate& evaluate) {
   VerifyPasses checker(evaluate, options);
   const std::vector<NDArray>* want = checker.begin(module);
-  return want ? difference(*want, got, options) : "the module cannot be run";
+  if (!want) return "the module cannot be run";
+  const std::string text = difference(*want, got, options);
+  return text.empty() ? text : checker.regrouped_difference(got);
 }
 
 std::unique_ptr<PassInstrument> verify_passes(Evaluate evaluate, VerifyPassesOptions options) {

@@ -320,6 +320,49 @@ TEST(VerifyPasses, RunsOnTheInputsThatItIsGiven) {
   }
 }
 
+/// (-inf, …)·b·c: (a·b) is (-inf, inf), whose product with c is no number; b·c is finite.
+TEST(VerifyPasses, InfiniteOperandsOfProductsThatAreGroupedAnew) {
+  const IRModule in = parse_module(R"(@I.ir_module
+class Module:
+    @R.function
+    def main(x: R.Tensor((8, 2), "float32"), b: R.Tensor((2, 2), "float32"), c: R.Tensor((2, 1), "float32")):
+        a = R.log(x)
+        d = R.matmul(a, b)
+        e = R.matmul(d, c)
+        return e
+)");
+  const Pass& regroups = get_pass("adjust_matmul_order");
+  const auto breaks = [&](IRModule module, PassContext& context) {
+    return break_above_five(regroups.run(std::move(module), context), context);
+  };
+  for (const double first : {0.0, 1.0})
+    for (const bool wrong : {false, true}) {
+      VerifyPassesOptions options;
+      NDArray x = NDArray::zeros({8, 2}, f32), b = NDArray::zeros({2, 2}, f32),
+              c = NDArray::zeros({2, 1}, f32);
+      for (int64_t i = 0; i < 16; ++i) x.set_element(i, i ? 20 : first);
+      for (int64_t i = 0; i < 4; ++i) b.set_element(i, i == 1 ? -1 : 1);
+      for (int64_t i = 0; i < 2; ++i) c.set_element(i, double(i + 1));
+      options.inputs = {Any(x), Any(b), Any(c)};
+      auto checker = verify_passes({}, options);
+      PassContext context = make_context();
+      context.opt_level = regroups.level;
+      context.instruments.push_back(checker.get());
+      Pass pass = regroups;
+      if (wrong) pass.run = breaks;
+      const Pass passes[] = {get_pass("infer_types"), pass};
+      if (wrong) {  // the other rows are finite, and compared
+        EXPECT_THROW(run_passes(in, passes, context), Error);
+        continue;
+      }
+      const IRModule out = run_passes(in, passes, context);
+      EXPECT_FALSE(structural_equal(in, out));
+      const std::vector<NDArray> before = run(in, {x, b, c}), after = run(out, {x, b, c});
+      EXPECT_EQ(std::isnan(before[0].element(0)), first == 0);
+      EXPECT_FALSE(std::isnan(after[0].element(0)));
+    }
+}
+
 /// sin(8·x·w), again and again: soon every digit of x decides the result.
 IRModule iterated(int times) {
   std::string text = R"(@I.ir_module
