@@ -38,7 +38,8 @@ PrimExpr polynomial_quotient(Analyzer& analyzer, const PrimExpr& e, const PrimEx
   for (int round = 0; round < 24 && (!rest.terms.empty() || rest.base != 0); ++round) {
     if (rest.terms.empty()) return {};
     Impl::Term t = lead(rest);
-    if (t.coeff % divisor.coeff != 0) return {};
+    // The least number has no opposite.
+    if (divisor.coeff == -1 ? t.coeff == INT64_MIN : t.coeff % divisor.coeff != 0) return {};
     t.coeff /= divisor.coeff;
     for (const PrimExpr& x : divisor.atoms) {
       auto at = std::find_if(t.atoms.begin(), t.atoms.end(),
@@ -74,9 +75,10 @@ std::optional<IterMap::Term> IterMap::through(const Term& part, const Term& digi
   if (part.mark != digit.mark) return std::nullopt;
   const auto lower = as_int(digit.lower), extent = as_int(digit.extent), from = as_int(part.lower),
              size = as_int(part.extent), scale = as_int(part.scale);
-  if (!lower || !extent || !from || !size || !scale || *lower % *from != 0) return std::nullopt;
+  if (!lower || !extent || !from || !size || !scale || *from < 1 || *lower % *from != 0) return std::nullopt;
   const int64_t above = *lower / *from;
-  if (*extent == 0 || *size % (above * *extent) != 0) return std::nullopt;  // what is above would be in it
+  if (*extent < 1 || above < 1 || *size % (above * *extent) != 0)
+    return std::nullopt;  // what is above would be in it
   return Term{sum, PrimExpr(above * *scale), PrimExpr(*extent), PrimExpr(1)};
 }
 
@@ -87,7 +89,7 @@ bool IterMap::begins(const Mark& a, const Mark& b) {
     const Term &x = a.parts[i], &y = b.parts[i];
     if (x.mark != y.mark || !same(x.lower, y.lower) || !same(x.scale, y.scale)) return false;
     const auto low = as_int(x.extent), all = as_int(y.extent);
-    if (!low || !all || (i + 1 < a.parts.size() ? *low != *all : *all % *low != 0)) return false;
+    if (!low || !all || *low < 1 || (i + 1 < a.parts.size() ? *low != *all : *all % *low != 0)) return false;
   }
   return true;
 }
@@ -444,7 +446,10 @@ bool IterMap::chain(Sum& s, int64_t c) {
       const auto scale = as_int(t.scale);
       return scale && (*scale - next) % c == 0 && as_int(t.extent);
     });
-    if (at == rest.end() || __builtin_mul_overflow(next, *as_int(at->extent), &next)) return false;
+    // What runs over nothing has no digits.
+    if (at == rest.end() || *as_int(at->extent) < 1 ||
+        __builtin_mul_overflow(next, *as_int(at->extent), &next))
+      return false;
     out.push_back(*at);
     out.back().scale = PrimExpr(next / *as_int(at->extent));
     rest.erase(at);

@@ -174,5 +174,15 @@ TEST_F(Arithmetic, SubspacesThatCannotBeDivided) {
   EXPECT_FALSE(map.divide_subspace({i * j}, {i}));
 }
 
+/// A loop that never runs has no digits, and divides nothing.
+TEST_F(Arithmetic, LoopsOverNothingInRemainders) {
+  Analyzer a;
+  IterMap map(a);
+  const VarRef i = var("i"), j = var("j");
+  a.bind(i, range(n(0), n(4))), a.bind(j, range(n(0), n(0)));
+  map.add(i, n(0), n(4)), map.add(j, n(0), n(0));
+  EXPECT_FALSE(map.divide_subspace({floormod(i * 9 + j * 12, n(8))}, {j}));
+}
+
 }  // namespace
 }  // namespace tenon::testing_arithmetic
