@@ -125,10 +125,7 @@ Stmt AccessWalk::stmt(const Stmt& s) {
         const Stmt body = below_buffer(n.body, n.buffer);
         return with_body<BufferRealize>(s, body);
       },
-      [&](const AttrStmt& n) -> Stmt {
-        const Stmt body = stmt(n.body);
-        return with_body<AttrStmt>(s, body);
-      },
+      [&](const AttrStmt& n) -> Stmt { return with_body<AttrStmt>(s, attributed(n)); },
       [&](const BufferStore& n) -> Stmt {
         look(n.value);
         look(n.predicate);
@@ -161,6 +158,17 @@ Stmt AccessWalk::below_buffer(const Stmt& body, const Buffer& b) {
   const Stmt out = stmt(body);
   const Written own{{b->data.get()}, false};
   return checks_.place(mark, out, [&](const Stmt& c) { return reads(c, own); });
+}
+
+/// The body below an attribute; where that launches threads, checks stay inside.
+Stmt AccessWalk::attributed(const AttrStmt& n) {
+  const auto* thread = n.node.as<IterVarNode>();
+  if (!thread) return stmt(n.body);
+  const size_t mark = checks_.mark();
+  look(n.value);
+  if (thread->dom) inside_.define(thread->var, thread->dom);
+  const Stmt body = stmt(n.body);
+  return checks_.place_all(mark, body);
 }
 
 /// The body of a branch; its checks leave under the condition.

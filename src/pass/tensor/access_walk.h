@@ -42,6 +42,7 @@ class AccessWalk {
   /// The body of what defines a buffer; checks that read it stay inside.
   Stmt below_buffer(const Stmt& body, const tir::Buffer& b);
   Stmt under(const PrimExpr& condition, const Stmt& body);
+  Stmt attributed(const tir::AttrStmt& n);
 
   // ---- values
   /// A condition, definition or loop inside of a statement that an access stands under.
