@@ -154,8 +154,9 @@ std::optional<Converter::Item> Converter::scope_form(const Ast* call, const Ast*
       iv = make<IterVarNode>(tir::range(PrimExpr::int_imm(0, extent.dtype()), extent), v,
                              IterKind::thread_index, thread_tag);
     }
-    return Item{
-        {}, [iv, extent](Stmt body) -> Stmt { return make<AttrStmt>(iv, "thread_extent", extent, body); }};
+    return Item{{}, [iv, extent, at](Stmt body) -> Stmt {
+                  return with_origin(make<AttrStmt>(iv, "thread_extent", extent, body), at);
+                }};
   }
   return std::nullopt;
 }

@@ -47,6 +47,12 @@ PrimFunc packed(const std::string& name, const PrimFunc& f) {
                             fmt::format("loop '{}' is bound to '{}', which this target does not have",
                                         l->loop_var->name, l->thread_tag),
                             Stmt(Ref<For>(l)), "use parallel instead");
+    if (const auto* a = n.as<AttrStmt>(); a && a->key == "thread_extent" && a->node.is<IterVarNode>())
+      tensor_detail::refuse(
+          "T0807",
+          fmt::format("'{}' is a thread of '{}', which this target does not have",
+                      a->node.as<IterVarNode>()->var->name, a->node.as<IterVarNode>()->thread_tag),
+          Stmt(Ref<AttrStmt>(a)), "use a parallel loop instead");
     const Buffer* b = nullptr;
     if (const auto* l = n.as<BufferLoad>())
       b = &l->buffer;
