@@ -396,6 +396,7 @@ void change_features(Target& target, const std::string& list) {
 }
 
 void add_libraries(Target& target, const std::string& list) {
+  if (list.empty()) fail("T0901", "`-libs=` names no library", {}, "leave it out", ErrorKind::usage);
   std::istringstream names(list);
   for (std::string name; std::getline(names, name, ',');) {
     if (name.empty()) continue;
@@ -433,6 +434,7 @@ Target parse_target(std::string_view text) {
     fail("T0901", fmt::format("target `{}` is not built into this version", kind), {},
          did_you_mean(kind, kind_names(), "targets: "), ErrorKind::usage);
   target.edit()->kind = kind;
+  std::set<std::string> given;
   while (words >> word) {
     const size_t equals = word.find('=');
     const auto option = std::ranges::find_if(known->options, [&](const TargetOption& o) {
@@ -446,6 +448,9 @@ Target parse_target(std::string_view text) {
                         all.empty() ? "this target has no options" : "its options are "),
            ErrorKind::usage);
     }
+    if (!given.insert(option->name).second)
+      fail("T0901", fmt::format("`-{}=` is given twice in target `{}`", option->name, text), {},
+           "give one list, separated by commas", ErrorKind::usage);
     option->set(target, word.substr(equals + 1));
   }
   return target;

@@ -142,7 +142,10 @@ TEST(Target, MisspeltWordsAreRefusedWithTheNearestOne) {
         {"llvm -mcpu=znver9", "`znver9`", "did you mean `znver2`?"},
         {"llvm -mcpu=pentium", "`pentium`", "known: native, x86-64"},
         {"llvm -libs=cblast", "`cblast`", "did you mean `cblas`?"},
-        {"llvm -libs=cblas,mkl", "`mkl`", "libraries: cblas"}}) {
+        {"llvm -libs=cblas,mkl", "`mkl`", "libraries: cblas"},
+        {"llvm -libs=", "`-libs=`", "leave it out"},
+        {"llvm -mcpu=haswell -mcpu=znver4", "`-mcpu=` is given twice", "give one list"},
+        {"llvm -mattr=+avx2 -mattr=-avx2", "`-mattr=` is given twice", "give one list"}}) {
     const std::string said = refused_text(text);
     EXPECT_NE(said.find(wrong), std::string::npos) << text << ": " << said;
     EXPECT_NE(said.find(meant), std::string::npos) << text << ": " << said;
