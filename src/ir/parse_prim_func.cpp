@@ -81,6 +81,13 @@ Buffer Converter::buffer_decl(const std::string& name, const Ast* call, size_t f
     if (b->align == -1) b->align = 64;
     if (b->align <= 0 || (b->align & (b->align - 1))) fail("T0224", "an alignment is a power of two", align);
   }
+  if (const Ast* factor = get(7); factor && integer_of(factor, "a factor of offsets") < 0)
+    fail("T0224", "a factor of offsets is 0 or more", factor);
+  if (const Ast* type = get(8)) {
+    const std::string kind = is_none(type) ? "" : text_of(type, "a kind of buffer");
+    if (!kind.empty() && kind != "default" && kind != "auto_broadcast" && kind != "auto")
+      fail("T0224", fmt::format("\"{}\" is no kind of buffer: default or auto", kind), type);
+  }
   if (const Ast* separators = get(9))
     for (const Ast* i : items_of(separators))
       b->axis_separators.push_back(integer_of(i, "an axis separator"));

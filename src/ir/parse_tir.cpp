@@ -115,10 +115,16 @@ bool Converter::directive(const AstStmt* s, BlockParts* parts, std::vector<Item>
     if (!parts) fail("T0235", fmt::format("`{}` stands directly in a block", p), c);
     return *parts;
   };
+  const auto once = [&](bool first, const std::string& what, const Ast* at) {
+    if (!first) fail("T0235", what + " is given twice", at);
+  };
   if (p == "T.func_attr") {
     if (!current_ || levels_.size() - 1 != size_t(function_level_))
       fail("T0235", "T.func_attr stands directly in the function", c);
-    for (auto [k, v] : dict(need(c, 0, "attrs"))) current_->attrs.set(k, v);
+    for (auto [k, v] : dict(need(c, 0, "attrs"))) {
+      once(!current_->attrs.contains(k), fmt::format("the function's attribute `{}`", k), c);
+      current_->attrs.set(k, v);
+    }
     return true;
   }
   if (p == "T.reads" || p == "T.writes") {
@@ -129,6 +135,7 @@ bool Converter::directive(const AstStmt* s, BlockParts* parts, std::vector<Item>
                               : std::vector<const Ast*>{c->items[i]})
         regions.push_back(region(x));
     auto& slot = p == "T.reads" ? direct().reads : direct().writes;
+    once(!slot, fmt::format("`{}` of this block", p), c);
     slot = regions;
     return true;
   }
@@ -139,7 +146,10 @@ bool Converter::directive(const AstStmt* s, BlockParts* parts, std::vector<Item>
     return true;
   }
   if (p == "T.block_attr" || p == "T.sblock_attr") {
-    for (auto [k, v] : dict(need(c, 0, "attrs"))) direct().annotations.set(k, v);
+    for (auto [k, v] : dict(need(c, 0, "attrs"))) {
+      once(!direct().annotations.contains(k), fmt::format("the block's attribute `{}`", k), c);
+      direct().annotations.set(k, v);
+    }
     return true;
   }
   if (p == "T.bind" && !named(c, "var")) {

@@ -123,6 +123,16 @@ PrimExpr Converter::truth(const Ast* a) {
   return e;
 }
 
+/// Do two numbers of the text make one that int64 does not hold? Elsewhere they would wrap unseen.
+static bool overflows(const std::string& op, const PrimExpr& a, const PrimExpr& b) {
+  const auto *x = a.as<IntImm>(), *y = b.as<IntImm>();
+  int64_t r = 0;
+  if (!x || !y || a.dtype() != i64) return false;
+  return (op == "+" && __builtin_add_overflow(x->value, y->value, &r)) ||
+         (op == "-" && __builtin_sub_overflow(x->value, y->value, &r)) ||
+         (op == "*" && __builtin_mul_overflow(x->value, y->value, &r));
+}
+
 Value Converter::binary(const Ast* a) {
   Value x = value(a->items[0]), y = value(a->items[1]);
   const std::string& op = a->text;
@@ -134,6 +144,7 @@ Value Converter::binary(const Ast* a) {
   if (x.e.dtype().is_bool() && op != "&" && op != "|" && op != "^")
     fail("T0230", fmt::format("`{}` is not defined for bool", op), a);
   if (x.e.dtype().is_handle()) fail("T0230", fmt::format("`{}` is not defined for handle", op), a);
+  if (overflows(op, x.e, y.e)) fail("T0204", "what these numbers make does not fit in 64 bits", a);
   if (op == "+") return {make<Add>(x.e, y.e)};
   if (op == "-") return {make<Sub>(x.e, y.e)};
   if (op == "*") return {make<Mul>(x.e, y.e)};

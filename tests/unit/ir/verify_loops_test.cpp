@@ -45,7 +45,8 @@ TEST(VerifySizes, OfNumbersThatAreNotAddedUp) {
     }
   };
   EXPECT_EQ(sized("4 * 32 + 1 - 1"), "");
-  EXPECT_EQ(sized("4611686018427387904 * 4"), "T0401");
+  EXPECT_EQ(sized("4611686018427387904 * 4"), "T0204");
+  EXPECT_EQ(sized("4611686018427387904 * 1 * 4"), "T0401");
   EXPECT_EQ(sized("4 - 8"), "T0401");
 }
 
