@@ -47,7 +47,14 @@ class PrimFuncVerifier {
             fmt::format("buffer parameter `{}` has type {}, not handle", p->name, to_string(p->dtype)));
       define_symbolic(b);
     }
-    for (auto [p, b] : f->buffer_map) define_buffer(b, true);
+    std::unordered_map<const Var*, std::string> owners;
+    for (auto [p, b] : f->buffer_map) {
+      if (b && b->data)
+        if (const auto [owner, alone] = owners.emplace(b->data.get(), b->name); !alone)
+          add("T0312", fmt::format("buffers `{}` and `{}` of two parameters have one pointer", owner->second,
+                                   b->name));
+      define_buffer(b, true);
+    }
     function_vars_ = vars_;
     stmt(f->body);
   }
@@ -399,6 +406,9 @@ class PrimFuncVerifier {
         }
         next = n->body;
       } else if (const auto* n = s.as<AttrStmt>()) {
+        if (const auto extent = n->value ? as_int(n->value) : std::nullopt;
+            n->key == "thread_extent" && extent && *extent <= 0)
+          add("T0309", fmt::format("{} threads are launched", *extent), "launch at least one");
         if (const auto* v = n->node.as<IterVarNode>(); v && !vars_.count(v->var.get())) {
           vars_.insert(v->var.get());
           open.push_back(std::make_unique<Scope>(*this, std::vector<const Object*>{v->var.get()}));

@@ -110,6 +110,22 @@ TEST(VerifyRegions, ShiftsByTooManyBits) {
   EXPECT_EQ(by("T.cast(T.shift_right(T.cast(A[i], \"int64\"), T.int64(40)), \"int32\")"), "");
 }
 
+TEST(VerifyRegions, ThreadsAndPointers) {
+  const auto threads = [](const std::string& count) {
+    return judged(
+        "@T.prim_func\ndef f(A: T.Buffer((8,), \"float32\")):\n    t = T.launch_thread(\"threadIdx.x\", " +
+        count + ")\n    A[t] = T.float32(1)\n");
+  };
+  EXPECT_EQ(threads("8"), "");
+  EXPECT_EQ(threads("0").substr(0, 5), "T0309");
+  EXPECT_EQ(threads("-8").substr(0, 5), "T0309");
+  EXPECT_EQ(
+      judged("@T.prim_func\ndef f(a: T.handle, b: T.handle):\n    A = T.match_buffer(a, (8,), \"float32\")\n"
+             "    B = T.match_buffer(b, (8,), \"float32\", data=A.data)\n    B[0] = A[0]\n")
+          .substr(0, 5),
+      "T0312");
+}
+
 TEST(VerifyRegions, RacesOfVectorisedLoops) {
   const auto loop = [](const std::string& body) {
     return judged(
