@@ -58,7 +58,7 @@ std::span<const ErrorCode> onnx_codes() {
        "Remove the recursion; ONNX has Loop for repetition."},
       {"T2022", "an input of the model has no name or type", "Every input states its name and element type.",
        "Export the model again."},
-      {"T2023", "an output of the model is not what it is declared to be",
+      {"T2023", "a value of the model is not what it is declared to be",
        "Its node makes elements of another type, or another kind of value.",
        "Correct the declaration, or export the model again."},
       {"T2030", "the model cannot be quantised",
