@@ -323,9 +323,11 @@ PrimExpr Inside::missing(const PrimExpr& a, const PrimExpr& b) {
 }
 
 PrimExpr Inside::within(const VarRef& v, const PrimExpr& extent) {
-  if (equal_.empty() || as_int(extent) || v->dtype != i64) return {};
+  const bool decided = std::ranges::any_of(either_, &Either::decided);
+  if ((equal_.empty() && !decided) || as_int(extent) || v->dtype != i64) return {};
   const PrimExpr size = analyzer_.simplify(extent);
-  PrimExpr out;
+  // The range of v may have been bound before a size was known.
+  PrimExpr out = decided && !structural_equal(size, extent) ? lt(v, size) : PrimExpr();
   for (const auto& [a, b] : equal_)
     for (const auto& [same, other] : {std::pair(a, b), std::pair(b, a)}) {
       if (!structural_equal(same, extent) && !structural_equal(analyzer_.simplify(same), size)) continue;

@@ -43,8 +43,8 @@ class Inside {
   };
   [[nodiscard]] Scope assume(const PrimExpr& condition, const std::unordered_set<const tir::Var*>& written);
 
-  /// A condition that follows for a variable in [0, extent) where the extent is known to equal other sizes;
-  /// null: none is.
+  /// A condition that follows for a variable in [0, extent) where the extent is known to equal other sizes,
+  /// or one of two alternatives is known to hold; null: none is.
   PrimExpr within(const tir::VarRef& v, const PrimExpr& extent);
   /// A condition that says that the loop runs, with what follows for the sizes that its extent is made of.
   PrimExpr runs(const PrimExpr& extent);

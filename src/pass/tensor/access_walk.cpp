@@ -205,7 +205,12 @@ Stmt AccessWalk::loop(const Stmt& given, const For& n) {
   const bool always = std::exchange(always_, always_ && runs);
   loops_.push_back(&n);
   Stmt body;
-  assuming(inside_.runs(n.extent), n.body, [&] { body = stmt(n.body); });
+  assuming(inside_.runs(n.extent), n.body, [&] {
+    if (const PrimExpr more = around())
+      assuming(more, n.body, [&] { body = stmt(n.body); });
+    else
+      body = stmt(n.body);
+  });
   loops_.pop_back();
   always_ = always;
   if (checks_.mark() > mark) {
@@ -216,6 +221,15 @@ Stmt AccessWalk::loop(const Stmt& given, const For& n) {
     checks_.wrap(mark, [&](const Stmt& c) { return Checks::leave(c, n, runs); });
   }
   return with_body<For>(s, body);
+}
+
+/// What follows for the variables of the loops around once a loop is known to run.
+PrimExpr AccessWalk::around() {
+  PrimExpr out;
+  for (const For* l : loops_)
+    if (const PrimExpr c = is_zero(l->min) ? inside_.within(l->loop_var, l->extent) : PrimExpr())
+      out = out ? logical_and(out, c) : c;
+  return out;
 }
 
 Stmt AccessWalk::repeat(const Stmt& s, const tir::While& n) {

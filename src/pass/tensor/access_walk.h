@@ -43,6 +43,7 @@ class AccessWalk {
   Stmt below_buffer(const Stmt& body, const tir::Buffer& b);
   Stmt under(const PrimExpr& condition, const Stmt& body);
   Stmt attributed(const tir::AttrStmt& n);
+  PrimExpr around();
 
   // ---- values
   /// A condition, definition or loop inside of a statement that an access stands under.
