@@ -280,9 +280,9 @@ void Inside::parts_at_least(const PrimExpr& e, int64_t least, PrimExpr& out, int
   out = out ? logical_and(out, ge(e, PrimExpr(least))) : ge(e, PrimExpr(least));
   --depth;
   if (const auto* n = e.as<Mul>()) {
-    // Of numbers that are no less than 0, none is 0 in a product that is not.
+    // Where one of two numbers is no less than 0 and their product is above it, both are.
     const auto c = as_int(n->b);
-    if (!at_most(PrimExpr(0), n->a, kDepth) || !at_most(PrimExpr(0), n->b, kDepth)) return;
+    if (!at_most(PrimExpr(0), n->a, kDepth) && !at_most(PrimExpr(0), n->b, kDepth)) return;
     parts_at_least(n->a, c && *c > 0 ? (least + *c - 1) / *c : 1, out, depth);
     parts_at_least(n->b, 1, out, depth);
   } else if (const auto* d = e.as<FloorDiv>()) {
