@@ -66,7 +66,7 @@ class Any {
     return *this;
   }
   ~Any() {
-    if (is_object()) Ref<Object> drop = take();
+    if (is_object() && u_.o->ref_count.fetch_sub(1, std::memory_order_acq_rel) == 1) detail::release(u_.o);
   }
 
   uint32_t tag() const { return tag_; }
@@ -131,12 +131,6 @@ class Any {
   }
   void retain() {
     if (is_object()) u_.o->ref_count.fetch_add(1, std::memory_order_relaxed);
-  }
-  Ref<Object> take() {
-    Ref<Object> r(u_.o);
-    u_.o->ref_count.fetch_sub(1, std::memory_order_relaxed);
-    tag_ = kNone;
-    return r;
   }
   uint32_t tag_ = kNone;
   union {
