@@ -141,6 +141,13 @@ bool symbolic_product(const Nest& n, const Tile& t) {
          std::ranges::any_of(n.reduce, symbolic);
 }
 
+/// Elements of a buffer; 0: a size is not known.
+int64_t elements_of(const tir::Buffer& b) {
+  int64_t size = 1;
+  for (const PrimExpr& d : b->shape) size *= tir::as_int(d).value_or(0);
+  return size;
+}
+
 /// Elements of an operand that the iterators meet, each once.
 double elements_met(const Nest& n, const Access& l) {
   double elements = 1;
@@ -231,12 +238,11 @@ int64_t row_group(const Nest& nest, const Tile& tile, int grouped, double cycles
 }
 
 int block_iterator(const Nest& nest, const Access& operand, int lanes) {
-  int64_t size = 1;
-  for (const PrimExpr& d : operand.buffer->shape) size *= tir::as_int(d).value_or(0);
+  const int64_t size = elements_of(operand.buffer);
   int block = -1;
   for (int i : nest.spatial) {
     const int64_t step = operand.stride[size_t(i)];
-    if (i == lanes || step == 0) continue;
+    if (i == lanes || step == 0 || nest.extent[size_t(i)] == 1) continue;
     if (block >= 0 || nest.symbolic(i) || step * nest.extent[size_t(i)] != size) return -1;
     block = i;
   }
@@ -247,8 +253,7 @@ int blocks_outermost(const Nest& nest, const Tile& tile, const Target& target) {
   const Access* weights = nullptr;
   double others = 0, bytes = 0;
   for (const Access& l : nest.loads) {
-    double size = double(l.element_bits()) / 8;
-    for (const PrimExpr& d : l.buffer->shape) size *= double(tir::as_int(d).value_or(0));
+    const double size = double(elements_of(l.buffer)) * double(l.element_bits()) / 8;
     if (l.stride[size_t(tile.vector)] == 0) {
       others += size;
       continue;
@@ -265,7 +270,7 @@ int blocks_outermost(const Nest& nest, const Tile& tile, const Target& target) {
     members *= double(nest.extent[size_t(i)]);
   }
   auto times = [&](double size, double n) {
-    return size > kAheadShare * double(target->l2_bytes) ? size * n : size;
+    return size > kStreamShare * double(target->l2_bytes) ? size * n : size;
   };
   const double by_members = times(bytes, members) + others,
                by_blocks = bytes + times(others, double(nest.extent[size_t(block)]));
@@ -275,8 +280,7 @@ int blocks_outermost(const Nest& nest, const Tile& tile, const Target& target) {
 int64_t stream_ahead(const Nest& nest, const Access& operand, const Tile& tile, int64_t rows,
                      const Target& target) {
   const size_t v = size_t(tile.vector);
-  double size = 1;
-  for (const PrimExpr& d : operand.buffer->shape) size *= double(tir::as_int(d).value_or(0));
+  const auto size = double(elements_of(operand.buffer));
   const double bytes = double(operand.element_bits()) / 8;
   if (rows < kStreamRows || symbolic_product(nest, tile) || operand.stride[v] == 0 ||
       size * bytes < kStreamShare * double(target->l2_bytes) ||
