@@ -201,7 +201,8 @@ struct Writer {
     bool begins_anywhere = one_in(8);
     std::string range = extent(begins_anywhere);
     if (vectors == 0 && one_in(3)) kind = "T.parallel";
-    const bool lanes = vectors == 0 && one_in(4);
+    // Most bodies race among lanes, and what certainly does is refused.
+    const bool lanes = vectors == 0 && one_in(16);
     if (lanes) kind = "T.vectorized", range = std::to_string(pick(2, 6)), begins_anywhere = false;
     if (kind == "T.unroll") range = std::to_string(pick(1, 4)), begins_anywhere = false;
     if (begins_anywhere) range = fmt::format("{0}, {0} + {1}", pick(-1, 3), range);
