@@ -288,6 +288,17 @@ MODELS = {"bert_base": bert_base, "vit_b16": vision("vit_b_16"), "swin_t": visio
           "pvt_v2": timm_vision("pvt_v2_b0"), "mobilenet_v4": timm_vision("mobilenetv4_conv_small"), "fasternet": timm_vision("fasternet_t0"),
           "efficientvit": timm_vision("efficientvit_b0"), "convnext_v2": timm_vision("convnextv2_atto"), "rexnet": timm_vision("rexnet_100"),
           "hgnet_v2": timm_vision("hgnetv2_b0"), "tiny_vit": timm_vision("tiny_vit_5m_224"), "nafnet": nafnet,
+          "repvgg_a0": timm_vision("repvgg_a0"), "dla34": timm_vision("dla34"), "res2net50": timm_vision("res2net50_14w_8s"),
+          "hrnet_w18s": timm_vision("hrnet_w18_small"), "resmlp_12": timm_vision("resmlp_12_224"),
+          "poolformer_s12": timm_vision("poolformer_s12"), "xcit_nano": timm_vision("xcit_nano_12_p16_224"),
+          "coatnet_nano": timm_vision("coatnet_nano_rw_224"), "maxvit_nano": timm_vision("maxvit_nano_rw_256", 256),
+          "edgenext_xs": timm_vision("edgenext_x_small", 256), "cspdarknet53": timm_vision("cspdarknet53", 256),
+          "vovnet19b_dw": timm_vision("ese_vovnet19b_dw"), "efficientnetv2_b0": timm_vision("tf_efficientnetv2_b0"),
+          "levit_128s": timm_vision("levit_128s"), "selecsls42b": timm_vision("selecsls42b"), "lcnet_100": timm_vision("lcnet_100"),
+          "tinynet_a": timm_vision("tinynet_a", 192), "mobilevitv2_050": timm_vision("mobilevitv2_050", 256),
+          "crossvit_9": timm_vision("crossvit_9_240", 240), "mixnet_s": timm_vision("mixnet_s"),
+          "nf_regnet_b1": timm_vision("nf_regnet_b1", 240), "visformer_tiny": timm_vision("visformer_tiny"),
+          "inception_next_a": timm_vision("inception_next_atto"),
           "deeplab_mobilenet": deeplab, "minilm": minilm, "gpt2": gpt2, "wav2vec2": wav2vec2, "tcn": tcn, "lstm": lstm}
 
 
