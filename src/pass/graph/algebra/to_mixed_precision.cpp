@@ -231,11 +231,12 @@ class ToMixedPrecision : public BodyRewriter {
     }
     return items.empty() ? Expr() : op::tuple(items);
   }
-  /// Parts of changed operands, as a tuple; null: the operator does more than move elements, or an operand
-  /// has not changed.
+  /// Parts of changed operands, as a tuple; null: the operator does more than move elements, or a float among
+  /// its operands, or all of them, has not changed.
   Expr low_parts(const Op& op, const Call& call) {
     if (precision_of(op::definition(op)) != op::Precision::follows) return {};
     Array<Expr> args = call.args;
+    bool any = false;
     for (size_t i = 0; i < args.size(); ++i) {
       const auto* tensor = as_tensor(args[i]);
       if (!tensor && args[i]->type && args[i]->type.is<TupleType>()) return {};
@@ -243,8 +244,9 @@ class ToMixedPrecision : public BodyRewriter {
       const Expr form = tensor->dtype == f32 ? known(args[i]) : Expr();
       if (!form) return {};
       args.set(i, form);
+      any = true;
     }
-    return op::op_call(op.name, args, call.attrs, call.origin);
+    return any ? op::op_call(op.name, args, call.attrs, call.origin) : Expr();
   }
   /// Steps that multiply by constant weights, where an instruction takes both operands in 16 bits: the
   /// weights change, and with them the results.
