@@ -37,5 +37,7 @@ std::vector<te::Tensor> define_conv_by_turns(const Call& call, const std::vector
 /// A weight whose last two axes are the outputs of a block and, for each, the inputs that a dot instruction
 /// takes together, or taps: the two as one axis.
 Expr with_groups(LayoutContext& ctx, const Expr& weight);
+/// Constant weights of floats, and of bytes where the target multiplies them: channels in blocks.
+std::optional<LaidOut> layout_of_conv(LayoutContext& ctx, size_t n);
 
 }  // namespace tenon::op
