@@ -14,8 +14,8 @@
 #include "ir/function_symbols.h"
 #include "ir/imported_code.h"
 #include "ir/intrinsic_table.h"
+#include "ir/memory_scope.h"
 #include "ir/structural.h"
-#include "target/matrix_registers.h"
 
 namespace tenon::codegen {
 namespace {
@@ -76,11 +76,6 @@ bool computes_narrow(const ObjectRef& node) {
   return call && narrow_float(PrimExpr(Ref<PrimExprNode>(call)));
 }
 
-/// Memory that every processor has, or its matrix registers.
-bool in_plain_memory(const BufferNode& b) {
-  return b.scope.empty() || b.scope == "global" || b.scope == "local" || b.scope == kMatrixScope;
-}
-
 /// Why a node is refused, or "".
 std::string refusal(const ObjectRef& node) {
   for (const RefusedNode& r : kRefusedNodes)
@@ -96,7 +91,8 @@ std::string refusal(const ObjectRef& node) {
     if (n->dtype.is_vector())
       return fmt::format("buffer {} with vector elements ({})", n->name, to_string(n->dtype));
     if (!stored_type(n->dtype)) return fmt::format("buffer {} of type {}", n->name, to_string(n->dtype));
-    if (!in_plain_memory(*n)) return fmt::format("buffer {} in memory of a device ({})", n->name, n->scope);
+    if (is_device_memory(n->scope))
+      return fmt::format("buffer {} in memory of a device ({})", n->name, n->scope);
   }
   if (const auto* n = node.as<BufferLoad>()) {
     if (!rank_fits(n->buffer, n->indices))

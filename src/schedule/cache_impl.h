@@ -1,12 +1,16 @@
 // SPDX-License-Identifier: Apache-2.0
 // What the primitives that copy buffers share. Used by cache*.cpp and reindex.cpp only.
 #pragma once
+#include <algorithm>
+
+#include "ir/memory_scope.h"
 #include "schedule/state.h"
 #include "target/matrix_registers.h"
 
 namespace tenon::sched {
 
 inline constexpr std::string_view kMemoryScopes[] = {"global", "local", "shared", "warp", kMatrixScope};
+static_assert(std::ranges::all_of(kMemoryScopes, tir::known_memory_scope));
 /// What records of primitives say of a parameter that is one.
 inline constexpr std::string_view kCopyMemory = "memory of the copy: global, local, shared, warp, matrix";
 /// T0770 unless it is one of them.
