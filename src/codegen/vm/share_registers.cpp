@@ -99,16 +99,16 @@ class Sharing {
     const std::optional<Builtin> builtin = called(n);
     if (builtin == Builtin::scalar || builtin == Builtin::make_shape || builtin == Builtin::shape_of ||
         builtin == Builtin::tensor_to_shape || builtin == Builtin::shape_dim)
-      return {nullptr, true, false, true};
+      return {.number = true, .stays = true};
     if (builtin != Builtin::alloc_tensor || n.num_args == 0) return {};
     const std::span<const Arg> args(exe_.args.data() + n.first_arg, n.num_args);
     std::vector<int64_t> sizes;
     for (const Arg& a : args.subspan(1))
       if (a.kind() == ArgKind::Immediate) sizes.push_back(a.value());
     const bool known = sizes.size() + 1 == args.size() && args[0].kind() == ArgKind::Immediate;
-    return {&n, false, !known,
-            known && storage_bytes(element_count(sizes), dtype_of_word(args[0].value())) <=
-                         MemoryPoolObj::kSmallBytes};
+    const bool small = known && storage_bytes(element_count(sizes), dtype_of_word(args[0].value())) <=
+                                    MemoryPoolObj::kSmallBytes;
+    return {.allocation = &n, .symbolic = !known, .stays = small};
   }
 
   bool same(const Content& a, const Content& b) const {
@@ -153,7 +153,7 @@ class Sharing {
     for (Free& f : free_)
       if (!f.content.number) {
         drops_.emplace_back(at, f.place);
-        f.content = {nullptr, true, false, false};
+        f.content = {.number = true};
       }
   }
 
