@@ -19,6 +19,12 @@ namespace tenon::op {
 // ---------------------------------------------------------------- registration
 const OpDef& definition(const graph::Op& op) { return static_cast<const OpDef&>(*op.rules); }
 
+std::optional<Contraction> contraction_of(const graph::Expr& value) {
+  const graph::Op* op = graph::op_of(value);
+  const OpDef* def = op ? &definition(*op) : nullptr;
+  return def && def->contraction ? def->contraction(*value.as<graph::Call>()) : std::nullopt;
+}
+
 /// Approximations by the name of the operator that they compute.
 static std::map<std::pair<std::string, Approximation>, const graph::Op*>& approximations() {
   static std::map<std::pair<std::string, Approximation>, const graph::Op*> known;

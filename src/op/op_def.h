@@ -106,6 +106,8 @@ struct OpDef : graph::OpRules {
   Placement placement = Placement::with_operands;
 };
 const OpDef& definition(const graph::Op& op);
+/// What a call of an operator multiplies and adds up; null: it is none, or does more.
+std::optional<Contraction> contraction_of(const graph::Expr& value);
 /// The operator that approximates `op` well enough for that; null: there is none.
 const graph::Op* approximation_of(const graph::Op& op, Approximation enough_for);
 

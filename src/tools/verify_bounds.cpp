@@ -116,9 +116,10 @@ class MoveSteps : public BodyRewriter {
   double phase_;
 };
 
+/// A product of matrices or vectors; null for other values.
 const Call* matrix_product(const Expr& value) {
-  const Op* op = op_of(value);
-  return op && op->name == "matmul" ? value.as<Call>() : nullptr;
+  const auto* call = value.as<Call>();
+  return call && op_of(value) && call->attrs.as<op::MatmulAttrs>() ? call : nullptr;
 }
 
 /// Operands of products of matrices are 0 where they are infinite or no number.
@@ -129,7 +130,7 @@ class FiniteOperands : public BodyRewriter {
     if (!product) return value;
     Array<Expr> operands;
     for (const Expr& x : product->args) operands.push_back(finite(x));
-    return op::op_call("matmul", operands, product->attrs);
+    return op::op_call(op_of(value)->name, operands, product->attrs);
   }
 
  private:

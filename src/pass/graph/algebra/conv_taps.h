@@ -21,9 +21,7 @@ struct ConstantConv {
   size_t axes() const { return strides.size(); }
 };
 inline std::optional<ConstantConv> constant_conv(const Expr& value) {
-  const Op* op = op_of(value);
-  const op::ContractionRule& rule = op ? op::definition(*op).contraction : op::ContractionRule();
-  const auto sum = rule ? rule(*value.as<Call>()) : std::nullopt;
+  const auto sum = op::contraction_of(value);
   if (!sum || sum->spatial == 0 || sum->transposed) return std::nullopt;
   const Call& call = *value.as<Call>();
   const auto& attrs = op::attrs_of<op::ConvAttrs>(call);
@@ -33,7 +31,7 @@ inline std::optional<ConstantConv> constant_conv(const Expr& value) {
       attrs.kernel_layout.find_first_of("0123456789") != std::string::npos)
     return std::nullopt;
   return ConstantConv{&call,
-                      op,
+                      op_of(value),
                       weight->data,
                       sum->groups,
                       op::per_axis(attrs.strides, n, 1),

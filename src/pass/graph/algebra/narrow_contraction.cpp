@@ -27,13 +27,12 @@ class NarrowContraction : public BodyRewriter {
 
  protected:
   Expr visit(const Expr& value, const VarRef& var) override {
+    const auto sum = op::contraction_of(value);
+    if (!sum) return value;
     const Op* op = op_of(value);
-    if (!op || !op::definition(*op).contraction) return value;
     const Call& call = *value.as<Call>();
-    const auto sum = op::definition(*op).contraction(call);
     const auto* out = as_tensor(var->declared ? var->declared : value->type);
-    if (!sum || sum->transposed || sum->batch > 0 || call.args.size() != 2 || !out || out->dtype != i32)
-      return value;
+    if (sum->transposed || sum->batch > 0 || call.args.size() != 2 || !out || out->dtype != i32) return value;
     const auto source = unshifted(call.args[0]);
     const auto w = source ? narrow_weights(call.args[1]) : std::nullopt;
     if (!w || !fits(call, *sum, as_tensor(source->x)->dtype, *w)) return value;

@@ -30,12 +30,12 @@ class NarrowProduct : public BodyRewriter {
 
  protected:
   Expr visit(const Expr& value, const VarRef& var) override {
+    const auto sum = op::contraction_of(value);
+    if (!sum || sum->spatial != 0) return value;
     const Op* op = op_of(value);
-    if (!op || (op->name != "matmul" && op->name != "nn.dense")) return value;
     const Call& call = *value.as<Call>();
     const auto* out = as_tensor(var->declared ? var->declared : value->type);
-    const auto sum = op::definition(*op).contraction(call);
-    if (!sum || !out || out->dtype != i32) return value;
+    if (!out || out->dtype != i32) return value;
     Operand x = operand(call.args[0], as_tensor(call.args[0])->ndim - 1),
             w = operand(call.args[1], sum->weight_in);
     if (!x.narrow || !w.narrow || !pays(x, w, sum->weight_out)) return value;

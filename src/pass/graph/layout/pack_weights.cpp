@@ -38,8 +38,7 @@ class PackWeights : public BodyRewriter {
     if (!op) return value;
     const Call& call = *value.as<Call>();
     if (const auto& weight = op::definition(*op).grouped_weight) return grouped(value, *weight, var);
-    if (!op::definition(*op).contraction) return value;
-    const auto product = op::definition(*op).contraction(call);
+    const auto product = op::contraction_of(value);
     if (!product || product->spatial > 0 || product->batch > 0) return value;
     const bool dense = product->weight_out == 0;
     const auto *x = as_tensor(call.args[0]), *w = as_tensor(call.args[1]);
