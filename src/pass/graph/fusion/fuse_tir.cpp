@@ -76,67 +76,21 @@ class FuseTir {
     return false;
   }
 
-  static int64_t pattern(const tir::PrimFuncNode& f) {
-    auto v = f.attrs.find(kPatternAttr);
-    return v ? v->try_as<int64_t>().value_or(int64_t(FusionKind::opaque)) : int64_t(FusionKind::opaque);
-  }
   static bool may_join(const tir::PrimFuncNode& producer, const tir::PrimFuncNode& consumer) {
-    const int64_t p = pattern(producer), c = pattern(consumer);
+    const int64_t p = program_pattern(producer), c = program_pattern(consumer);
     if (p <= int64_t(FusionKind::injective)) return c <= int64_t(FusionKind::out_element_wise_fusable);
     return p == int64_t(FusionKind::out_element_wise_fusable) && c <= int64_t(FusionKind::broadcast);
   }
 
   /// The program of both, argument `at` of the consumer computed inside; its name, or "".
   std::string merged(const ProgramCall& producer, const ProgramCall& consumer, size_t at, Array<Expr>& args) {
-    const auto first = staged(tir::rename_all(producer.program)),
-               second = staged(tir::rename_all(consumer.program));
-    if (!first || !second || first->params.size() != producer.args.size() + 1 ||
-        second->params.size() != consumer.args.size() + consumer.outputs.size() ||
-        first->stages.size() + second->stages.size() > most_)
-      return {};
-    StagedProgram all;
-    tir::BufferMap same;
-    const tir::Buffer middle = first->params.back();
-    for (size_t i = 0; i < producer.args.size(); ++i) {
-      all.params.push_back(first->params[i]);
-      args.push_back(producer.args[i]);
-    }
-    same[second->params[at].get()] = middle;
-    for (size_t i = 0; i < consumer.args.size(); ++i) {
-      if (i == at) continue;
-      if (consumer.args[i].same_as(consumer.args[at])) {
-        same[second->params[i].get()] = middle;
-        continue;
-      }
-      size_t known = 0;
-      while (known < producer.args.size() && !producer.args[known].same_as(consumer.args[i])) ++known;
-      if (known < producer.args.size()) {
-        same[second->params[i].get()] = first->params[known];
-        continue;
-      }
-      all.params.push_back(second->params[i]);
-      args.push_back(consumer.args[i]);
-    }
-    for (size_t i = consumer.args.size(); i < second->params.size(); ++i)
-      all.params.push_back(second->params[i]);
-    all.allocated = first->allocated;
-    all.allocated.push_back(middle);
-    all.allocated.insert(all.allocated.end(), second->allocated.begin(), second->allocated.end());
-    all.stages = first->stages;
-    for (const tir::Stmt& s : second->stages) all.stages.push_back(tir::replace_buffers(s, same));
-    std::string name = producer.name + "_" + consumer.name;
-    if (!name.starts_with("fused_")) name = "fused_" + name;
-    if (name.size() > 72)
-      name = name.substr(0, 60) + "_" + std::to_string(hash_bytes(name.data(), name.size()) % 1000000);
-    name = module_.fresh_name(name);
-    AttrMap attrs = consumer.program->attrs;
-    attrs.set(kPatternAttr, Any(std::max(pattern(*producer.program), pattern(*consumer.program))));
-    Array<std::string> sources;
-    for (const tir::PrimFunc& f : {producer.program, consumer.program})
-      if (auto list = f->attrs.find(kSourceAttr))
-        for (const std::string& s : list->as<Array<std::string>>()) sources.push_back(s);
-    if (!sources.empty()) attrs.set(kSourceAttr, Any(sources));
-    module_.set(name, program_of(all, name, int64_t(consumer.outputs.size()), attrs));
+    const auto both = merge_programs(producer, consumer, at);
+    if (!both || both->stages > most_) return {};
+    const std::string name = module_.fresh_name(both->call.name);
+    tir::PrimFunc program = both->call.program;
+    program.edit()->attrs.set("global_symbol", Any(name));
+    args = both->call.args;
+    module_.set(name, program);
     merged_.insert(producer.name);
     merged_.insert(consumer.name);
     merged_.insert(name);

@@ -5,6 +5,7 @@
 #include <set>
 
 #include "ir/attr_keys.h"
+#include "ir/op.h"
 #include "ir/tir.h"
 #include "ir/walk.h"
 
@@ -62,6 +63,84 @@ tir::PrimFunc program_of(const StagedProgram& p, const std::string& name, int64_
   attrs.set("num_outputs", Any(num_outputs));
   attrs.erase(kConcatAxisAttr);
   return make<tir::PrimFuncNode>(params, buffers, realize, DataType::void_(), attrs);
+}
+
+int64_t program_pattern(const tir::PrimFuncNode& f) {
+  auto v = f.attrs.find(kPatternAttr);
+  return v ? v->try_as<int64_t>().value_or(int64_t(FusionKind::opaque)) : int64_t(FusionKind::opaque);
+}
+
+namespace {
+
+constexpr size_t kLongName = 72, kNameKept = 60;  ///< characters of a joined name, and of a shortened one
+
+std::string joined_name(const ProgramCall& producer, const ProgramCall& consumer) {
+  std::string name = producer.name + "_" + consumer.name;
+  if (!name.starts_with("fused_")) name = "fused_" + name;
+  if (name.size() > kLongName)
+    name = name.substr(0, kNameKept) + "_" + std::to_string(hash_bytes(name.data(), name.size()) % 1000000);
+  return name;
+}
+
+AttrMap joined_attrs(const ProgramCall& producer, const ProgramCall& consumer) {
+  AttrMap attrs = consumer.program->attrs;
+  attrs.set(kPatternAttr,
+            Any(std::max(program_pattern(*producer.program), program_pattern(*consumer.program))));
+  Array<std::string> sources;
+  for (const tir::PrimFunc& f : {producer.program, consumer.program})
+    if (auto list = f->attrs.find(kSourceAttr))
+      for (const std::string& s : list->as<Array<std::string>>()) sources.push_back(s);
+  if (!sources.empty()) attrs.set(kSourceAttr, Any(sources));
+  return attrs;
+}
+
+}  // namespace
+
+std::optional<MergedPrograms> merge_programs(const ProgramCall& producer, const ProgramCall& consumer,
+                                             size_t at) {
+  const auto first = staged(tir::rename_all(producer.program)),
+             second = staged(tir::rename_all(consumer.program));
+  if (!first || !second || first->params.size() != producer.args.size() + 1 ||
+      second->params.size() != consumer.args.size() + consumer.outputs.size())
+    return std::nullopt;
+  MergedPrograms out;
+  Array<Expr>& args = out.call.args;
+  StagedProgram all;
+  tir::BufferMap same;
+  const tir::Buffer middle = first->params.back();
+  for (size_t i = 0; i < producer.args.size(); ++i) {
+    all.params.push_back(first->params[i]);
+    args.push_back(producer.args[i]);
+  }
+  same[second->params[at].get()] = middle;
+  for (size_t i = 0; i < consumer.args.size(); ++i) {
+    if (i == at) continue;
+    if (consumer.args[i].same_as(consumer.args[at])) {
+      same[second->params[i].get()] = middle;
+      continue;
+    }
+    size_t known = 0;
+    while (known < producer.args.size() && !producer.args[known].same_as(consumer.args[i])) ++known;
+    if (known < producer.args.size()) {
+      same[second->params[i].get()] = first->params[known];
+      continue;
+    }
+    all.params.push_back(second->params[i]);
+    args.push_back(consumer.args[i]);
+  }
+  for (size_t i = consumer.args.size(); i < second->params.size(); ++i)
+    all.params.push_back(second->params[i]);
+  all.allocated = first->allocated;
+  all.allocated.push_back(middle);
+  all.allocated.insert(all.allocated.end(), second->allocated.begin(), second->allocated.end());
+  all.stages = first->stages;
+  for (const tir::Stmt& s : second->stages) all.stages.push_back(tir::replace_buffers(s, same));
+  out.stages = all.stages.size();
+  out.call.name = joined_name(producer, consumer);
+  out.call.outputs = consumer.outputs;
+  out.call.program =
+      program_of(all, out.call.name, int64_t(consumer.outputs.size()), joined_attrs(producer, consumer));
+  return out;
 }
 
 BufferUses buffer_uses(const tir::Stmt& s) {

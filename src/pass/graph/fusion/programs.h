@@ -30,6 +30,18 @@ std::optional<StagedProgram> staged(const tir::PrimFunc& f);
 tir::PrimFunc program_of(const StagedProgram& p, const std::string& name, int64_t num_outputs,
                          const AttrMap& like);
 
+/// The fusion kind that a program says it has (annotate_tir_op_pattern, lowering); opaque: none.
+int64_t program_pattern(const tir::PrimFuncNode& f);
+
+/// One program that does what a producer and its consumer do, argument `at` of the consumer computed inside.
+struct MergedPrograms {
+  ProgramCall call;  ///< its name is a hint
+  size_t stages = 0;
+};
+/// Nullopt when either is no list of stages.
+std::optional<MergedPrograms> merge_programs(const ProgramCall& producer, const ProgramCall& consumer,
+                                             size_t at);
+
 /// Buffers that a statement loads from, and those that it stores to, each once, in order of appearance.
 struct BufferUses {
   std::vector<tir::Buffer> loads, stores;
