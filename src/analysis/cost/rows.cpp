@@ -1,0 +1,147 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "analysis/cost/rows.h"
+
+#include <algorithm>
+#include <set>
+
+#include "analysis/cost/cache.h"
+#include "analysis/cost/nest.h"
+#include "ir/find_node.h"
+
+namespace tenon::cost {
+
+using namespace tir;
+
+namespace {
+
+/// Second caches that tensors between stages must exceed: of a few, stages that walk rows alike find a part.
+constexpr double kFarCaches = 4;
+constexpr double kBlockShare = 0.5;  ///< of the second cache, for what lies between the stages of a block
+constexpr int64_t kLeastBlock = 32;  ///< rows: fewer read what they share too seldom
+constexpr int64_t kRowStep = 16;     ///< a block has whole tiles of rows: those of a matrix register
+/// Rows whose products take as long as laying out what they share, which each task does for itself: some two
+/// cycles an element, where matrix registers do 400 multiplications in one and most of their operands are
+/// read twice.
+constexpr int64_t kLayOutRows = 256;
+/// How often what lies between stages passes: it is made, and read by one stage at least.
+constexpr double kPasses = 2;
+
+struct Load {
+  Buffer buffer;
+  Array<PrimExpr> indices;
+};
+std::vector<Load> loads_of(const Ref<Block>& b) {
+  std::vector<Load> out;
+  const Buffer made = b->body.as<BufferStore>()->buffer;
+  post_order(b->body, [&](const ObjectRef& n) {
+    if (const auto* l = n.as<BufferLoad>(); l && !l->buffer.same_as(made))
+      out.push_back({l->buffer, l->indices});
+  });
+  return out;
+}
+bool is_reduction(const Ref<Block>& b) {
+  return std::any_of(b->iter_vars.begin(), b->iter_vars.end(),
+                     [](const IterVar& v) { return v->kind == IterKind::reduce; });
+}
+double elements_of(const Buffer& b) {
+  double n = 1;
+  for (const PrimExpr& d : b->shape) n *= double(*as_int(d));
+  return n;
+}
+
+struct Traffic {
+  double between = 0;  ///< bytes of the tensors that stages hand on, in memory
+  double shared = 0;   ///< bytes that one task reads and all of its rows share
+  bool sums = false;   ///< a product sums up the largest of these, which another one leads to
+};
+
+/// Bytes of what `b` is read for at each value of the shared axes; 0: it is read for one row only.
+double shared_bytes(const StageAxes& stage, const Load& l) {
+  const Array<IterVar>& iters = stage.block->block->iter_vars;
+  double out = double(l.buffer->dtype.bits) / 8;
+  for (size_t i = 0; i < iters.size(); ++i) {
+    if (!mentions(l.indices, iters[i]->var.get())) continue;
+    const auto axis = std::ranges::find(stage.iterator, int(i));
+    if (axis == stage.iterator.end())
+      out *= double(*as_int(iters[i]->dom->extent));
+    else if (axis + 1 == stage.iterator.end())
+      return 0;
+  }
+  return out;
+}
+
+Traffic traffic_of(const SharedAxes& axes) {
+  Traffic out;
+  std::set<const Object*> once, stays;  // tensors that one stage reads, and those that are stored for others
+  auto is_between = [&](const Buffer& b) {
+    return std::ranges::any_of(axes.buffers,
+                               [&](const PrivateBuffer& x) { return x.buffer.same_as(b) && x.has_rows(); });
+  };
+  std::set<const Object*> made_by_product;
+  double largest = 0;
+  for (const PrivateBuffer& b : axes.buffers)
+    if (b.has_rows()) largest = std::max(largest, elements_of(b.buffer));
+  for (const StageAxes& stage : axes.stages) {
+    if (stage.in_front()) continue;
+    const Ref<Block>& b = stage.block->block;
+    const bool reduction = is_reduction(b);
+    bool product = false, reads_product = false, reads_largest = false;
+    for (const Load& l : loads_of(b)) {
+      if (is_between(l.buffer)) {
+        if (reduction || !once.insert(l.buffer.get()).second) stays.insert(l.buffer.get());
+        if (!made_by_product.count(l.buffer.get())) continue;
+        reads_product = true;
+        reads_largest = reads_largest || elements_of(l.buffer) == largest;
+      } else if (const double bytes = reduction ? shared_bytes(stage, l) : 0; bytes > 0) {
+        out.shared += bytes;
+        product = true;
+      }
+    }
+    // What is computed from a product's result goes on being one.
+    if (product && reads_largest) out.sums = true;
+    if (product || reads_product) made_by_product.insert(b->body.as<BufferStore>()->buffer.get());
+  }
+  for (const PrivateBuffer& b : axes.buffers)
+    if (stays.count(b.buffer.get()) && b.has_rows())
+      out.between += elements_of(b.buffer) * double(b.buffer->dtype.bits) / 8;
+  return out;
+}
+
+/// Parts of the rows, each with the other axes a task, for which all cores are done soonest.
+int64_t parts_of(int64_t rows, int64_t tasks, const Target& target) {
+  int64_t best = 1;
+  auto rounds = [&](int64_t parts) {
+    return ceil_div(tasks * parts, target->cores) * (kLayOutRows + rows / parts);
+  };
+  for (int64_t n = 2; n * kLeastBlock <= rows && n <= tasks_wanted(target); ++n)
+    if (rows % n == 0 && rounds(n) < rounds(best)) best = n;
+  return best;
+}
+
+}  // namespace
+
+std::optional<RowBlocks> row_blocks(const SharedAxes& axes, const Target& target) {
+  const Traffic traffic = traffic_of(axes);
+  const int64_t rows = axes.extent.back();
+  int64_t tasks = 1;
+  for (size_t i = 0; i + 1 < axes.extent.size(); ++i) tasks *= axes.extent[i];
+  const double cache = double(target->l2_bytes), row_bytes = traffic.between / double(rows) / double(tasks);
+  if (!traffic.sums || traffic.between <= kFarCaches * cache) return std::nullopt;
+  RowBlocks out{parts_of(rows, tasks, target), 0};
+  const int64_t part = rows / out.parts;
+  const int64_t most = std::max(kLeastBlock, int64_t(kBlockShare * cache / row_bytes) / kRowStep * kRowStep);
+  const int64_t blocks = (part + most - 1) / most, even = (part + blocks - 1) / blocks;
+  out.rows = std::min((even + kRowStep - 1) / kRowStep * kRowStep, part);
+  // What lies in the third cache, or behind it, no longer passes, but what rows share does for each block.
+  auto cycles = [&](double bytes, double held) {
+    return bytes / (held <= cache                      ? target->l2_bandwidth
+                    : held <= double(target->l3_bytes) ? target->l3_bandwidth
+                                                       : target->memory_bandwidth);
+  };
+  const double again = cycles(traffic.shared * double(blocks * out.parts * tasks),
+                              traffic.shared + double(out.rows) * row_bytes),
+               saved = cycles(traffic.between * kPasses, traffic.between);
+  return again < saved ? std::optional(out) : std::nullopt;
+}
+
+}  // namespace tenon::cost

@@ -1,0 +1,38 @@
+// SPDX-License-Identifier: Apache-2.0
+// Axes that the stages of a tensor program share: what a stage makes at an index of one, the stages behind it
+// read at that index only. Such a program may run block by block of an axis, and what lies between its stages
+// is then as large as a block. Stages that prepare what several blocks read lack the last axis, those in
+// front of all others a further one.
+#pragma once
+#include <optional>
+#include <vector>
+
+#include "ir/tir.h"
+
+namespace tenon {
+
+/// A stage: one store under loops of its own, each bound to an iterator.
+struct StageAxes {
+  Ref<tir::BlockRealize> block;
+  std::vector<int> iterator;  ///< of each shared axis; -1: what it makes is for all of them
+  bool in_front() const;      ///< it lacks an axis beside the last one
+};
+/// A tensor between stages.
+struct PrivateBuffer {
+  tir::Buffer buffer;
+  std::vector<int> dim;   ///< of each shared axis; -1: all of them read it
+  bool in_front() const;  ///< a stage in front of the others makes it
+  bool has_rows() const { return dim.back() >= 0; }
+};
+struct SharedAxes {
+  /// Those of the largest tensor between stages, in the order of the last stage's iterators; axes of one step
+  /// are left out.
+  std::vector<int64_t> extent;
+  std::vector<StageAxes> stages;
+  std::vector<PrivateBuffer> buffers;
+};
+/// Null when the program is anything but such stages of known sizes, or they share no axis. To be taken
+/// before a schedule changes the loops.
+std::optional<SharedAxes> shared_axes(const tir::PrimFunc& program);
+
+}  // namespace tenon
