@@ -160,7 +160,7 @@ void require_owned(const State& s, int32_t id, const Buffer& b) {
 }
 void require_root_scope(const State& s, int32_t id) {
   const int32_t scope = s.scope_of(id);
-  if (s.parent(scope) >= 0)
+  if (s.parent(scope) >= 0 && !s.open.count(s.block(scope)->name))
     s.refuse("T0759", id,
              fmt::format("it lies inside {}, whose regions would no longer be right", s.describe(scope)),
              "do this before blockize");

@@ -22,6 +22,30 @@ def main(A: T.Buffer((6, 5), "float32"), B: T.Buffer((5, 8), "float32"), bias: T
             D[vi, vj] = C[vi, vj] + bias[vj]
 )";
 
+/// C = A · B, E = C + 1, D = E · F
+inline constexpr std::string_view two_products = R"(
+@T.prim_func
+def main(A: T.Buffer((6, 5), "float32"), B: T.Buffer((5, 8), "float32"), F: T.Buffer((8, 3), "float32"), D: T.Buffer((6, 3), "float32")):
+    C = T.alloc_buffer((6, 8), "float32")
+    E = T.alloc_buffer((6, 8), "float32")
+    for i, j, k in T.grid(6, 8, 5):
+        with T.block("C"):
+            vi, vj, vk = T.axis.remap("SSR", [i, j, k])
+            with T.init():
+                C[vi, vj] = T.float32(0)
+            C[vi, vj] = C[vi, vj] + A[vi, vk] * B[vk, vj]
+    for i, j in T.grid(6, 8):
+        with T.block("E"):
+            vi, vj = T.axis.remap("SS", [i, j])
+            E[vi, vj] = C[vi, vj] + T.float32(1)
+    for i, j, k in T.grid(6, 3, 8):
+        with T.block("D"):
+            vi, vj, vk = T.axis.remap("SSR", [i, j, k])
+            with T.init():
+                D[vi, vj] = T.float32(0)
+            D[vi, vj] = D[vi, vj] + E[vi, vk] * F[vk, vj]
+)";
+
 /// C = Aᵀ, D = C + 1
 inline constexpr std::string_view transpose = R"(
 @T.prim_func

@@ -118,6 +118,11 @@ class Schedule {
   void transform_block_layout(BlockRV block, const IndexMap& index_map) {
     step<&Schedule::transform_block_layout>(block, index_map);
   }
+  // The whole program
+  std::vector<LoopRV> block_rows(BlockRV block, int64_t parts, int64_t rows) {
+    return step<&Schedule::block_rows>(block, parts, rows);
+  }
+  void hoist(BlockRV block) { step<&Schedule::hoist>(block); }
   // Where a block is computed
   void compute_inline(BlockRV block) { step<&Schedule::compute_inline>(block); }
   void reverse_compute_inline(BlockRV block) { step<&Schedule::reverse_compute_inline>(block); }

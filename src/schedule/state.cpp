@@ -488,7 +488,7 @@ void State::replace_body(int32_t scope_block, const Stmt& body, const Array<Buff
   Block* e = b.edit();
   e->body = clean(body);
   e->alloc_buffers = allocs;
-  r.edit()->block = b;
+  r.edit()->block = open.count(b->name) ? with_regions(b) : b;
   replace(scope_block, r, renamed);
 }
 

@@ -82,7 +82,10 @@ struct State {
   std::unordered_set<int32_t> named;        ///< loops and blocks that the trace has introduced
   bool postproc = false;                    ///< enter_postproc was met
   std::unordered_set<std::string> guarded;  ///< blocks that the program itself restricts by a predicate
-  std::string_view step;                    ///< the primitive being run
+  /// Blocks around whole programs (block_rows): what they hold is scheduled as the program was, and their
+  /// regions follow it.
+  std::unordered_set<std::string> open;
+  std::string_view step;  ///< the primitive being run
   std::shared_ptr<FactCache> facts = std::make_shared<FactCache>();
   /// By which primitives; all snapshots of a schedule share it.
   std::shared_ptr<GivenUpProofs> given_up = std::make_shared<GivenUpProofs>();
@@ -181,7 +184,7 @@ int32_t owner_of(const State& s, int32_t id, const tir::Buffer& b);
 /// T0759 unless the buffer lives in the scope itself (a parameter lives in the root block): outside it others
 /// may use it.
 void require_owned(const State& s, int32_t id, const tir::Buffer& b);
-/// T0759 unless the block lies directly in the root block.
+/// T0759 unless the block lies directly in the root block, or in one around the whole program.
 void require_root_scope(const State& s, int32_t id);
 /// Does the block hold something that is not plain loads, stores and arithmetic (calls with effects,
 /// pointers)?

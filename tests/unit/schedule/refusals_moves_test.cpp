@@ -11,6 +11,20 @@ void refuse_moves(Refuser& refuse) {
   auto c_at_d = [](Schedule& s) { s.compute_at(s.get_block("C"), loop_around(s, "D", 0)); };
   auto d_at_c = [](Schedule& s) { s.reverse_compute_at(s.get_block("D"), loop_around(s, "C", 0)); };
 
+  // block_rows, hoist
+  auto block_rows = [](int64_t parts, int64_t count) {
+    return [=](Schedule& t) { t.block_rows(t.get_block("D"), parts, count); };
+  };
+  refuse(two(kTwice), "T0783", "the program's stages share no axis of known size", block_rows(1, 2));
+  refuse(two(kPlain), "T0782", "6 rows have no 4 equal parts", block_rows(4, 1));
+  refuse(two(kPlain), "T0782", "a part of 3 rows has no block of 4", block_rows(2, 4));
+  refuse(two(kPlain), "T0750", "no block stands around it that a whole program was put into",
+         [](Schedule& t) { t.hoist(t.get_block("C")); });
+  refuse(two(kPlain), "T0750", "it differs from one run of", [](Schedule& t) {
+    t.block_rows(t.get_block("D"), 1, 2);
+    t.hoist(t.get_block("C"));
+  });
+
   // compute_inline
   refuse(two(kTwice), "T0731", "its body is not a single store", inline_c);
   refuse(two(kEffect), "T0731", "so it must be computed exactly once", inline_c);
