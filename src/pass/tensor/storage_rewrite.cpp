@@ -3,7 +3,8 @@
 //   before: A = allocate(64); B = allocate(64); (f(A), g(A, out), h(B))
 //   after:  A = allocate(64); (f(A), g(A, out), h(A))
 // Allocations side by side whose uses do not overlap in time share memory when type, scope and constant size
-// allow it; unused ones go.
+// allow it; unused ones go. Large ones inside of a serial loop are made once, in front of it: each would be
+// pages that the system clears anew.
 // Needs: flat buffers. Keeps: every value that is read; a buffer whose address escapes keeps its own memory.
 #include <map>
 #include <unordered_set>
@@ -15,6 +16,10 @@ namespace tenon {
 using namespace tir;
 
 namespace {
+
+/// Allocators of most systems map allocations from this size on, and unmap them when they are released
+/// (M_MMAP_THRESHOLD of glibc).
+constexpr int64_t kLargeBytes = 128 << 10;
 
 using Set = std::unordered_set<const Var*>;
 
@@ -35,6 +40,7 @@ void used(const Stmt& s, Set& data, Set& escaping) {
 class StorageRewriter : public tensor_detail::Rewriter {
  public:
   Stmt stmt(const Stmt& s) override {
+    if (s && s.is<For>()) return in_front(below(s));
     if (!s || !s.is<Allocate>()) return s ? below(s) : s;
     // The chain of allocations, and the statements in order behind it.
     std::vector<Ref<Allocate>> chain;
@@ -107,6 +113,36 @@ class StorageRewriter : public tensor_detail::Rewriter {
     return body;
   }
   PrimExpr expr(const PrimExpr& e) override { return e; }
+
+ private:
+  static bool is_large(const Allocate& a) {
+    const auto size = as_int(a.buffer->shape[0]);
+    return size && a.annotations.empty() && a.buffer->scope == "global" &&
+           *size * a.buffer->dtype.bytes() >= kLargeBytes;
+  }
+  /// The loop with the large allocations at the beginning of its body in front of it.
+  static Stmt in_front(const Stmt& s) {
+    const auto* loop = s.as<For>();
+    if (!loop || loop->kind != ForKind::serial) return s;
+    std::vector<Ref<Allocate>> large, small;
+    Stmt body = loop->body;
+    while (const auto* a = body.as<Allocate>()) {
+      (is_large(*a) ? large : small).push_back(body.cast<Allocate>());
+      body = a->body;
+    }
+    if (large.empty()) return s;
+    auto put = [](const std::vector<Ref<Allocate>>& allocations, Stmt around) {
+      for (size_t i = allocations.size(); i-- > 0;) {
+        Ref<Allocate> a = allocations[i];
+        a.edit()->body = around;
+        around = a;
+      }
+      return around;
+    };
+    Ref<For> next = s.cast<For>();
+    next.edit()->body = put(small, body);
+    return put(large, next);
+  }
 };
 
 }  // namespace
