@@ -131,7 +131,7 @@ RuleOutcome by_columns(Draft& draft, const Site& site) {
   }
   const int64_t work = times(times(columns->rows, width), columns->steps);
   if (work == kUnknown || cost::worth_parallel(double(work) * site.facts->cost, draft.target))
-    s.parallel(all);
+    draft.parallel(all);
   return RuleOutcome::applied;
 }
 

@@ -5,6 +5,7 @@
 
 #include <algorithm>
 
+#include "analysis/cost/rows.h"
 #include "autoschedule/rules.h"
 #include "ir/attr_keys.h"
 #include "ir/find_node.h"
@@ -20,19 +21,6 @@ namespace {
 /// vectors of results pay.
 constexpr int64_t kSmallWindow = 64, kWindowStride = 4;
 constexpr double kOverlap = 1.25;  ///< reads of each element, at least, where windows overlap
-
-/// Does the access differ from step to step of the sum? What does not is no operand of it.
-bool is_operand(const Facts& f, const Access& l) {
-  return std::any_of(f.reduce.begin(), f.reduce.end(), [&](int k) { return l.stride[size_t(k)] != 0; });
-}
-
-bool shares_an_operand(const Facts& f) {
-  return std::any_of(f.loads.begin(), f.loads.end(), [&](const Access& l) {
-    return is_operand(f, l) && std::any_of(f.spatial.begin(), f.spatial.end(), [&](int i) {
-             return f.extent[size_t(i)] != 1 && l.stride[size_t(i)] == 0;
-           });
-  });
-}
 
 /// Windows side by side: vectors of results read with small strides.
 bool windows_side_by_side(const Facts& f) {
@@ -177,6 +165,7 @@ constexpr Rule kRules[] = {
 /// By the first rule that can.
 void schedule_block(Draft& draft, BlockRV b) {
   const Site site = site_of(draft, b);
+  draft.in_task = draft.in_front && std::ranges::find(*draft.in_front, b.id) == draft.in_front->end();
   draft.block = draft.schedule.get(b)->name;
   for (const Rule& rule : kRules) {
     draft.rule = rule.info.name;
@@ -192,8 +181,15 @@ void schedule_block(Draft& draft, BlockRV b) {
   }
 }
 
+/// What a block of rows makes as every other one does (a copy of an operand) is made once for each task.
+void hoist_copies(Draft& draft) {
+  draft.rule = "block_rows";
+  for (BlockRV b : draft.schedule.blocks())
+    try_step(draft, "made once for all blocks of rows", [&](Schedule& s) { s.hoist(b); });
+}
+
 void schedule_blocks(Draft& draft) {
-  inline_producers(draft);
+  if (!draft.in_front) inline_producers(draft);
   const std::vector<BlockRV> blocks = draft.schedule.blocks();
   for (size_t at = blocks.size(); at-- > 0;) {
     if (draft.is_scheduled(blocks[at])) continue;
@@ -201,10 +197,41 @@ void schedule_blocks(Draft& draft) {
     if (std::find(living.begin(), living.end(), blocks[at]) != living.end())
       schedule_block(draft, blocks[at]);
   }
+  if (draft.in_front) hoist_copies(draft);
+}
+
+/// Where what lies between the stages of a program would not stay in the cache, it runs a block of rows at a
+/// time.
+void block_rows(Draft& draft) {
+  auto choose = [&](const Draft& d) {
+    const auto axes = shared_axes(d.schedule.function());
+    return axes ? cost::row_blocks(*axes, d.target) : std::nullopt;
+  };
+  if (!choose(draft)) return;
+  draft.rule = "block_rows";
+  attempt(draft, "rows in blocks", [&](Draft& d) {
+    Schedule& s = d.schedule;
+    // Before what is read by all blocks and what each makes are apart.
+    inline_producers(d);
+    const auto rows = choose(d);
+    if (!rows) return RuleOutcome::no_rows;
+    BlockRV last = s.blocks().back();
+    // A result is stored in rows of the whole tensor: a copy does that, which follows the sum.
+    if (s.get(last)->init) last = s.cache_write(last, 0, "global");
+    d.in_front.emplace();
+    const auto axes = shared_axes(s.function());
+    if (!axes) return RuleOutcome::no_rows;
+    for (const StageAxes& stage : axes->stages)
+      if (stage.in_front()) d.in_front->push_back(s.get_block(stage.block->block->name).id);
+    const std::vector<LoopRV> tasks = s.block_rows(last, rows->parts, rows->rows);
+    s.parallel(s.fuse(tasks));
+    return RuleOutcome::applied;
+  });
 }
 
 /// With sums that begin with what is added to them, where dot instructions then compute all of these.
 void schedule_all(Draft& draft) {
+  block_rows(draft);
   Draft begun = draft;
   const size_t attempts = draft.attempts ? draft.attempts->size() : 0;
   const std::vector<BlockRV> sums = begin_with_addends(begun);

@@ -103,7 +103,7 @@ RuleOutcome schedule_groups(Draft& draft, const GroupedCopy& copy, int64_t group
   }
   s.vectorize(vector);
   const LoopRV all = s.fuse(outer);
-  if (cost::worth_parallel(double(f->instances(true)) * f->cost, draft.target)) s.parallel(all);
+  if (cost::worth_parallel(double(f->instances(true)) * f->cost, draft.target)) draft.parallel(all);
   draft.set_scheduled(id);
   return RuleOutcome::applied;
 }

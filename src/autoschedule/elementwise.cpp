@@ -170,7 +170,8 @@ int64_t transposed_rows(const Facts& f, size_t other, int64_t rows) {
 }
 
 /// A transposition in tiles that fit the first cache. Rows, and columns, that fill no tiles are one run.
-void tile_transposition(Schedule& s, const Facts& f, size_t other, const Target& target) {
+void tile_transposition(Draft& draft, const Facts& f, size_t other) {
+  Schedule& s = draft.schedule;
   const size_t last = f.extent.size() - 1, first_column = columns_from(f, other + 1, last),
                rows_from = ragged_run_from(f, 0, other);
   if (first_column < last) s.fuse_iterators(f.id, int(first_column), int(last - first_column + 1));
@@ -188,7 +189,7 @@ void tile_transposition(Schedule& s, const Facts& f, size_t other, const Target&
   s.reorder(order);
   s.vectorize(columns[1]);
   const LoopRV all = s.fuse(outer);
-  if (worth_parallel(f, target)) s.parallel(all);
+  if (worth_parallel(f, draft.target)) draft.parallel(all);
 }
 
 /// The product of those of the first `count` extents that are known.
@@ -273,7 +274,7 @@ RuleOutcome elementwise(Draft& draft, const Site& site) {
   if (f.extent.empty()) return RuleOutcome::applied;
   Schedule& s = draft.schedule;
   if (const int other = transposed(f); other >= 0) {
-    tile_transposition(s, f, size_t(other), draft.target);
+    tile_transposition(draft, f, size_t(other));
     return RuleOutcome::applied;
   }
   const size_t n = f.extent.size();
@@ -306,7 +307,7 @@ RuleOutcome elementwise(Draft& draft, const Site& site) {
     s.reorder(order);
     s.unroll(loops[size_t(axis)]), s.unroll(loops.back());
     const LoopRV all = s.fuse(pixels);
-    if (worth_parallel(f, draft.target)) s.parallel(all);
+    if (worth_parallel(f, draft.target)) draft.parallel(all);
     return RuleOutcome::applied;
   }
   std::vector<LoopRV> head(loops.begin(), loops.begin() + std::ptrdiff_t(from));
@@ -339,7 +340,7 @@ RuleOutcome elementwise(Draft& draft, const Site& site) {
       known_product(f, from - 1) >= cost::tasks_wanted(draft.target))
     head.pop_back();
   const LoopRV all = s.fuse(head);
-  if (worth_parallel(f, draft.target)) s.parallel(all);
+  if (worth_parallel(f, draft.target)) draft.parallel(all);
   return RuleOutcome::applied;
 }
 
@@ -389,7 +390,7 @@ RuleOutcome parallel_outer(Draft& draft, const Site& site) {
   // As many outer loops as are independent.
   std::vector<LoopRV> loops = draft.schedule.get_loops(site.block);
   for (; !loops.empty(); loops.pop_back())
-    if (try_step(draft, "", [&](Schedule& s) { s.parallel(s.fuse(loops)); })) break;
+    if (try_step(draft, "", [&](Schedule& s) { draft.parallel(s, s.fuse(loops)); })) break;
   return RuleOutcome::applied;
 }
 

@@ -328,6 +328,18 @@ bool writes_parameter(const Schedule& s, BlockRV b) {
   return false;
 }
 
+bool is_operand(const Facts& f, const Access& l) {
+  return std::any_of(f.reduce.begin(), f.reduce.end(), [&](int k) { return l.stride[size_t(k)] != 0; });
+}
+
+bool shares_an_operand(const Facts& f) {
+  return std::any_of(f.loads.begin(), f.loads.end(), [&](const Access& l) {
+    return is_operand(f, l) && std::any_of(f.spatial.begin(), f.spatial.end(), [&](int i) {
+             return f.extent[size_t(i)] != 1 && l.stride[size_t(i)] == 0;
+           });
+  });
+}
+
 bool plain_result(const Facts& f) {
   return f.write.all_plain() && std::all_of(f.spatial.begin(), f.spatial.end(), [&](int i) {
            return f.extent[size_t(i)] == 1 || f.result_dim(i) >= 0;

@@ -41,6 +41,10 @@ std::vector<Fusion> fusable(const Facts& f);
 bool uses_var(const PrimExpr& e, const tir::Var* v);
 bool writes_parameter(const Schedule& s, BlockRV b);
 bool is_parameter(const Schedule& s, const tir::Buffer& b);
+/// Does the access differ from step to step of the sum? What does not is no operand of it.
+bool is_operand(const Facts& f, const Access& l);
+/// An operand that several results read again, as those of a product.
+bool shares_an_operand(const Facts& f);
 /// Every index of the result is an iterator of its own, or 0.
 bool plain_result(const Facts& f);
 /// Position of the epilogue's iterator that reads each dimension of `b` (-1: none), when all its reads of `b`

@@ -119,7 +119,7 @@ void arrange_fold(Draft& draft, const Facts& f, const cost::FoldTile& tile, bool
   const BlockRV init = s.decompose_reduction(f.id, k[0]);
   vectorize_inner(draft, init, 1);
   s.vectorize(c[2]), s.unroll(c[1]), s.unroll(k[1]);
-  if (parallel) s.parallel(rows);
+  if (parallel) draft.parallel(rows);
   draft.set_scheduled(f.id), draft.set_scheduled(copy);
 }
 

@@ -133,7 +133,7 @@ RuleOutcome inner_product(Draft& draft, const Site& site) {
   if (!sum_lanes(s, partial, f->spatial.size(), lanes)) return RuleOutcome::lost_loop;
   add_up_lanes(s, site.reduction);
   const int64_t work = f->instances(false);
-  if (work == kUnknown || cost::worth_parallel(double(work) * f->cost, draft.target)) s.parallel(tiles);
+  if (work == kUnknown || cost::worth_parallel(double(work) * f->cost, draft.target)) draft.parallel(tiles);
   return RuleOutcome::applied;
 }
 

@@ -157,7 +157,7 @@ RuleOutcome tile_in_matrices(Draft& draft, const TilePlan& p) {
   zeros.erase(zeros.begin(), zeros.begin() + std::ptrdiff_t(outer));
   unroll_registers(s, zeros);
   unroll_registers(s, l.tile);
-  place_copies(draft, p, l, fuse_tasks(s, p, draft.target, l));
+  place_copies(draft, p, l, fuse_tasks(draft, p, l));
   if (p.row_copy.id >= 0) schedule_copy(draft, p.row_copy);
   prefetch_weights(s, p, draft.target, l);
   return RuleOutcome::applied;

@@ -315,6 +315,7 @@ RuleOutcome arrange_rows(Draft& draft, const Site& site, const std::vector<Block
   const Stages stages = stages_of(
       draft, *site.facts, leading_to(draft, site.block, [&](BlockRV b) {
         const auto f = facts_of(s, b);
+        if (f && f->is_reduction() && shares_an_operand(*f)) return false;  // a product has tiles
         const int64_t made = f ? f->instances(true) : kUnknown;
         const std::vector<BlockRV> readers = s.get_consumers(b);
         return count != 1 && (count == kUnknown || made == kUnknown || made >= groups) &&
@@ -353,7 +354,7 @@ RuleOutcome arrange_rows(Draft& draft, const Site& site, const std::vector<Block
   rows = make_beside(draft, stages, rows);
   const bool worth = stages.instances == kUnknown ||
                      cost::worth_parallel(double(stages.instances) * kStageCost, draft.target);
-  if (count != 1 && worth) try_step(draft, "parallel", [&](Schedule& s) { s.parallel(rows); });
+  if (count != 1 && worth) try_step(draft, "parallel", [&](Schedule& s) { draft.parallel(s, rows); });
   return RuleOutcome::applied;
 }
 

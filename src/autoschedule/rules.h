@@ -19,7 +19,16 @@ struct Draft {
   std::string block = {};               ///< being scheduled, and by which rule, for the record
   std::string_view rule = {};
   std::vector<RuleAttempt>* attempts = nullptr;
+  /// Of a program that runs a block of rows at a time: the blocks in front of the loops over tasks, which are
+  /// parallel, so that those inside are not.
+  std::optional<std::vector<int32_t>> in_front = {};
+  bool in_task = false;  ///< the block being scheduled is inside
 
+  /// A loop whose iterations may run on threads of their own; of `snapshot`, where a step works on one.
+  void parallel(Schedule& snapshot, LoopRV loop) const {
+    if (!in_task) snapshot.parallel(loop);
+  }
+  void parallel(LoopRV loop) { parallel(schedule, loop); }
   bool is_scheduled(BlockRV b) const;
   void set_scheduled(BlockRV b) { scheduled.push_back(b.id); }
 };

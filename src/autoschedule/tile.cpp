@@ -250,7 +250,7 @@ RuleOutcome tile_recipe(Draft& draft, TilePlan plan) {
                   plan.tile.lanes, plan.contiguous);
   zero_accumulators(s, plan.reduction, loops.steps[0], loops.outer.size());  // before the whole sum
   unroll_tile(s, plan, draft.target, loops);
-  const LoopRV tasks = fuse_tasks(s, plan, draft.target, loops);
+  const LoopRV tasks = fuse_tasks(draft, plan, loops);
   place_copies(draft, plan, loops, tasks);
   if (!plan.pad && plan.panels.id < 0) prefetch_weights(s, plan, draft.target, loops);
   return RuleOutcome::applied;

@@ -116,7 +116,7 @@ RuleOutcome tile_in_blocks(Draft& draft, const TilePlan& p) {
   if (!tile_sums(s, p, sums, depth)) return RuleOutcome::lost_loop;
   finish_epilogue(draft, p.reduction, position(p, p.tile.vector), depth, p.tile.lanes, true);
   s.decompose_reduction(p.reduction, loops->block);
-  s.parallel(s.fuse(loops->outer));
+  draft.parallel(s.fuse(loops->outer));
   return RuleOutcome::applied;
 }
 

@@ -94,13 +94,13 @@ void order_tiles(Schedule& s, const TilePlan& p, const Target& target, TileLoops
     std::erase_if(*list, [](LoopRV loop) { return loop.id < 0; });
 }
 
-LoopRV fuse_tasks(Schedule& s, const TilePlan& p, const Target& target, const TileLoops& l) {
+LoopRV fuse_tasks(Draft& draft, const TilePlan& p, const TileLoops& l) {
   const int64_t work = p.nest.instances(false);
   std::vector<LoopRV> tasks = l.around.empty() ? l.outer : l.around;
   // Digits of symbolic sizes are divisions: the last loop stays by itself, and one task is a row of tiles.
   if (l.around.empty() && tasks.size() > 2 && work == kUnknown) tasks.pop_back();
-  const LoopRV all = s.fuse(tasks);
-  if (work == kUnknown || cost::worth_parallel(double(work) * p.nest.cost, target)) s.parallel(all);
+  const LoopRV all = draft.schedule.fuse(tasks);
+  if (work == kUnknown || cost::worth_parallel(double(work) * p.nest.cost, draft.target)) draft.parallel(all);
   return all;
 }
 

@@ -26,7 +26,7 @@ void order_tiles(Schedule& s, const TilePlan& plan, const Target& target, TileLo
 /// one stream: it is read once for each tile, while what the rows share stays in the first cache.
 std::vector<int> sum_order(const TilePlan& plan);
 /// The loops around tiles, or around copies that tiles share, are one, parallel where that pays.
-LoopRV fuse_tasks(Schedule& s, const TilePlan& plan, const Target& target, const TileLoops& loops);
+LoopRV fuse_tasks(Draft& draft, const TilePlan& plan, const TileLoops& loops);
 /// Padded rows and panels are made just before the tiles that read them.
 void place_copies(Draft& draft, const TilePlan& plan, const TileLoops& loops, LoopRV tasks);
 /// Weights that the loops walk once are prefetched ahead of the sum (annotation "stream_NAME", which
