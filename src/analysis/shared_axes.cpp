@@ -209,6 +209,10 @@ bool lacks_one_in_front(const std::vector<int>& axes) {
 bool StageAxes::in_front() const { return lacks_one_in_front(iterator); }
 bool PrivateBuffer::in_front() const { return lacks_one_in_front(dim); }
 
+bool may_alias(const PrimFunc& program) {
+  return !program->attrs.get_or("tir.noalias", Any(true)).try_as<bool>().value_or(true);
+}
+
 std::optional<SharedAxes> shared_axes(const PrimFunc& program) { return Finder().run(program); }
 
 }  // namespace tenon

@@ -35,4 +35,8 @@ struct SharedAxes {
 /// before a schedule changes the loops.
 std::optional<SharedAxes> shared_axes(const tir::PrimFunc& program);
 
+/// Does the caller say that a result may lie where an operand does ("tir.noalias" is false)? Blocks of rows
+/// must not overlap then: the second one would read what the first one wrote.
+bool may_alias(const tir::PrimFunc& program);
+
 }  // namespace tenon

@@ -205,7 +205,7 @@ void schedule_blocks(Draft& draft) {
 void block_rows(Draft& draft) {
   auto choose = [&](const Draft& d) {
     const auto axes = shared_axes(d.schedule.function());
-    return axes ? cost::row_blocks(*axes, d.target) : std::nullopt;
+    return axes ? cost::row_blocks(*axes, may_alias(d.schedule.function()), d.target) : std::nullopt;
   };
   if (!choose(draft)) return;
   draft.rule = "block_rows";

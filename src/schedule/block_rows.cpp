@@ -148,6 +148,11 @@ static std::vector<int32_t> block_rows(State& s, int32_t id, int64_t parts, int6
   if (rows < 1 || rows > extent / parts)
     s.refuse("T0782", id, fmt::format("a part of {} rows has no block of {}", extent / parts, rows));
   RowBlocker b{s, *axes, parts, rows};
+  if (b.blocks * rows != b.part && may_alias(s.function))
+    s.refuse(
+        "T0782", id,
+        fmt::format("blocks of {} in {} rows overlap, and results may lie where operands do", rows, b.part),
+        "take rows that divide a part");
   for (size_t i = 0; i + 1 < axes->extent.size(); ++i)
     b.tasks.push_back(iter_var(range(PrimExpr(0), PrimExpr(axes->extent[i])), fmt::format("vtask{}", i)));
   b.tasks.push_back(iter_var(range(PrimExpr(0), PrimExpr(parts)), "vpart"));
@@ -190,7 +195,8 @@ const Define<&Schedule::block_rows, block_rows> block_rows_record{
          "rows) are independent; the loops over tasks",
      .legal =
          "every stage is one store under loops of its own, and what a stage makes at an index of the shared "
-         "axes others read at that index only",
+         "axes others read at that index only; blocks do not overlap where results may lie where operands "
+         "do (\"tir.noalias\" is false)",
      .parameters = {{"block", "any one of the program"},
                     {"parts", "of the rows, equal ones"},
                     {"rows", "of a block; the last of a part begins earlier where they do not fill it"}},

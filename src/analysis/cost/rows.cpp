@@ -18,6 +18,7 @@ namespace {
 constexpr double kFarCaches = 4;
 constexpr double kBlockShare = 0.5;  ///< of the second cache, for what lies between the stages of a block
 constexpr int64_t kLeastBlock = 32;  ///< rows: fewer read what they share too seldom
+constexpr int64_t kLeastApart = 8;   ///< rows of blocks that must divide a part
 constexpr int64_t kRowStep = 16;     ///< a block has whole tiles of rows: those of a matrix register
 /// Rows whose products take as long as laying out what they share, which each task does for itself: some two
 /// cycles an element, where matrix registers do 400 multiplications in one and most of their operands are
@@ -118,9 +119,20 @@ int64_t parts_of(int64_t rows, int64_t tasks, const Target& target) {
   return best;
 }
 
+/// Rows of a block: whole tiles of about equal blocks, or a divisor; 0: there is none.
+int64_t rows_of(int64_t part, int64_t most, bool apart) {
+  if (apart) {
+    int64_t rows = std::min(most, part);
+    while (part % rows != 0) --rows;
+    return rows >= std::min(kLeastApart, part) ? rows : 0;
+  }
+  const int64_t even = ceil_div(part, ceil_div(part, most));
+  return std::min(ceil_div(even, kRowStep) * kRowStep, part);
+}
+
 }  // namespace
 
-std::optional<RowBlocks> row_blocks(const SharedAxes& axes, const Target& target) {
+std::optional<RowBlocks> row_blocks(const SharedAxes& axes, bool apart, const Target& target) {
   const Traffic traffic = traffic_of(axes);
   const int64_t rows = axes.extent.back();
   int64_t tasks = 1;
@@ -130,8 +142,10 @@ std::optional<RowBlocks> row_blocks(const SharedAxes& axes, const Target& target
   RowBlocks out{parts_of(rows, tasks, target), 0};
   const int64_t part = rows / out.parts;
   const int64_t most = std::max(kLeastBlock, int64_t(kBlockShare * cache / row_bytes) / kRowStep * kRowStep);
-  const int64_t blocks = (part + most - 1) / most, even = (part + blocks - 1) / blocks;
-  out.rows = std::min((even + kRowStep - 1) / kRowStep * kRowStep, part);
+  out.rows = rows_of(part, most, apart);
+  if (out.rows == 0) return std::nullopt;
+  out.overlap = part % out.rows != 0;
+  const int64_t blocks = ceil_div(part, out.rows);
   // What lies in the third cache, or behind it, no longer passes, but what rows share does for each block.
   auto cycles = [&](double bytes, double held) {
     return bytes / (held <= cache                      ? target->l2_bandwidth

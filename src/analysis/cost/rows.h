@@ -13,9 +13,11 @@ namespace tenon::cost {
 struct RowBlocks {
   int64_t parts = 1;  ///< of the rows, equal ones, that tasks take beside the other shared axes
   int64_t rows = 0;   ///< of a block; the last one of a part begins earlier where they do not fill it
+  bool overlap = false;
 };
 /// Null where it does not pay: what lies between the stages stays in the second cache anyway, or reading what
 /// all rows share once for each block costs more than it saves, or no product makes what another one sums up.
-std::optional<RowBlocks> row_blocks(const SharedAxes& axes, const Target& target);
+/// `apart`: blocks must not overlap.
+std::optional<RowBlocks> row_blocks(const SharedAxes& axes, bool apart, const Target& target);
 
 }  // namespace tenon::cost

@@ -18,6 +18,9 @@ void refuse_moves(Refuser& refuse) {
   refuse(two(kTwice), "T0783", "the program's stages share no axis of known size", block_rows(1, 2));
   refuse(two(kPlain), "T0782", "6 rows have no 4 equal parts", block_rows(4, 1));
   refuse(two(kPlain), "T0782", "a part of 3 rows has no block of 4", block_rows(2, 4));
+  Program aliased = two(kPlain);
+  aliased.function.edit()->attrs.set("tir.noalias", Any(false));
+  refuse(aliased, "T0782", "blocks of 4 in 6 rows overlap", block_rows(1, 4));
   refuse(two(kPlain), "T0750", "no block stands around it that a whole program was put into",
          [](Schedule& t) { t.hoist(t.get_block("C")); });
   refuse(two(kPlain), "T0750", "it differs from one run of", [](Schedule& t) {

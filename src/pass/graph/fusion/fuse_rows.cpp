@@ -13,6 +13,7 @@
 #include <map>
 
 #include "analysis/cost/rows.h"
+#include "ir/attr_keys.h"
 #include "ir/bodies.h"
 #include "ir/memory_plan.h"
 #include "ir/op.h"
@@ -127,7 +128,10 @@ class FuseRows {
       if (at < 0 || !follow(chain, at, out, places)) return false;
       const auto axes = shared_axes(chain.call.program);
       if (!axes) return false;
-      if (!cost::row_blocks(*axes, target_)) continue;
+      const auto rows = cost::row_blocks(*axes, may_alias(chain.call.program), target_);
+      if (!rows) continue;
+      // A result that takes the memory of an operand would be read again by a block that overlaps.
+      if (rows->overlap) chain.call.program.edit()->attrs.set(kNotInPlaceAttr, Any(true));
       merged_.insert(chain.names.begin(), chain.names.end());
       put(b, chain.call);
       for (size_t i : chain.taken) out[i] = Binding();
