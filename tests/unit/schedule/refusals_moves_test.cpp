@@ -23,6 +23,12 @@ void refuse_moves(Refuser& refuse) {
   refuse(aliased, "T0782", "blocks of 4 in 6 rows overlap", block_rows(1, 4));
   refuse(two(kPlain), "T0750", "no block stands around it that a whole program was put into",
          [](Schedule& t) { t.hoist(t.get_block("C")); });
+  refuse(program_of(kBuffers, kC + "E = T.alloc_buffer((4, 6), \"float32\")\n" + nest("C", kPlain) +
+                                  nest("E", "E[vi, vj] = C[vi, vj]") + nest("D", "D[vi, vj] = E[vi, vj]")),
+         "T0733", "uses 'C' too", [](Schedule& t) {
+           t.block_rows(t.get_block("D"), 1, 2);
+           t.hoist(t.get_block("E"));
+         });
   refuse(two(kPlain), "T0750", "it differs from one run of", [](Schedule& t) {
     t.block_rows(t.get_block("D"), 1, 2);
     t.hoist(t.get_block("C"));
