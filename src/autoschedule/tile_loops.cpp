@@ -12,7 +12,8 @@ using namespace tir;
 namespace {
 
 /// Planes and blocks of padded rows are the outermost loops; each block is padded just before it is read.
-void order_padded_rows(Schedule& s, const PadRows& pad, TileLoops& l) {
+/// The loop over the rows of a block.
+LoopRV order_padded_rows(Schedule& s, const PadRows& pad, TileLoops& l) {
   for (int i : pad.planes) l.around.push_back(l.axis[size_t(i)]);
   LoopRV rows = l.axis[size_t(pad.window)];
   if (pad.rows != kUnknown && as_int(s.get(rows)->extent) != pad.rows) {
@@ -21,7 +22,7 @@ void order_padded_rows(Schedule& s, const PadRows& pad, TileLoops& l) {
     rows = split[1];
   }
   l.outer = l.around;
-  l.outer.push_back(rows);
+  return rows;
 }
 
 /// Elements from one step of an iterator (`count` values of it) to the next; null when indices do not say.
@@ -69,7 +70,9 @@ std::vector<int> sum_order(const TilePlan& p) {
 }
 
 void order_tiles(Schedule& s, const TilePlan& p, const Target& target, TileLoops& l) {
-  if (p.pad) order_padded_rows(s, *p.pad, l);
+  const LoopRV rows = p.pad ? order_padded_rows(s, *p.pad, l) : LoopRV{-1};
+  const bool rows_inside = p.pad && cost::parts_outermost(p.nest, p.tile, target);
+  if (p.pad && !rows_inside) l.outer.push_back(rows);
   const int m = p.tile.rows;
   auto placed = [&](int i) { return p.pad && p.pad->moves(i); };
   if (!p.pad && p.panels.id < 0)
@@ -77,8 +80,8 @@ void order_tiles(Schedule& s, const TilePlan& p, const Target& target, TileLoops
   if (l.row_group > 0) {
     for (int i : p.nest.spatial)
       if (i != m && i != p.tile.vector) l.outer.push_back(l.axis[size_t(i)]);
-    const std::vector<LoopRV> rows = s.split(l.axis[size_t(m)], {-1, l.row_group});
-    l.outer.insert(l.outer.end(), {rows[0], l.axis[size_t(p.tile.vector)], rows[1]});
+    const std::vector<LoopRV> groups = s.split(l.axis[size_t(m)], {-1, l.row_group});
+    l.outer.insert(l.outer.end(), {groups[0], l.axis[size_t(p.tile.vector)], groups[1]});
     l.last_rows = {m};
     return;
   }
@@ -89,6 +92,7 @@ void order_tiles(Schedule& s, const TilePlan& p, const Target& target, TileLoops
   if (l.block >= 0) l.outer.push_back(l.axis[size_t(l.block)]);
   for (int i : p.nest.spatial)
     if (i != l.block && !l.walks_last(i) && !placed(i)) l.outer.push_back(l.axis[size_t(i)]);
+  if (rows_inside) l.outer.push_back(rows);
   for (int i : l.last_rows) l.outer.push_back(l.axis[size_t(i)]);
   for (std::vector<LoopRV>* list : {&l.outer, &l.around})
     std::erase_if(*list, [](LoopRV loop) { return loop.id < 0; });

@@ -277,6 +277,14 @@ int blocks_outermost(const Nest& nest, const Tile& tile, const Target& target) {
   return by_blocks < by_members ? block : -1;
 }
 
+bool parts_outermost(const Nest& nest, const Tile& tile, const Target& target) {
+  double bytes = 0;
+  for (const Access& l : nest.loads)
+    if (l.stride[size_t(tile.vector)] != 0)
+      bytes += double(elements_of(l.buffer)) * double(l.element_bits()) / 8;
+  return bytes > kStreamShare * double(target->l2_bytes);
+}
+
 int64_t stream_ahead(const Nest& nest, const Access& operand, const Tile& tile, int64_t rows,
                      const Target& target) {
   const size_t v = size_t(tile.vector);

@@ -37,6 +37,9 @@ int block_iterator(const Nest& nest, const Access& operand, int lanes);
 /// of a batch: all of them read a block while it is near, where each would take the whole operand from behind
 /// the second cache. -1: there is none, or the rest would be read more often than that saves.
 int blocks_outermost(const Nest& nest, const Tile& tile, const Target& target);
+/// Does the operand along the lanes leave the second cache before the next row of a plane reads it again, so
+/// that all rows that are near pass by a part of it before the next part comes?
+bool parts_outermost(const Nest& nest, const Tile& tile, const Target& target);
 /// Elements by which hints run ahead of a tile's sum on the operand along the lanes, which the loops walk
 /// once: those of the next tiles beside it are on their way to the cache while rows read these. `rows`: how
 /// often a tile's part is read. 0: it stays in the cache, or is not read often enough to hide what comes.

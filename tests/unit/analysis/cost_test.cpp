@@ -470,6 +470,12 @@ TEST(Batches, PassByABlockOfWeightsWhereThatReadsLess) {
   EXPECT_EQ(blocks_outermost(batch(kUnknown, 32, 7, 4608), tile, t), -1);
 }
 
+TEST(Parts, OfWeightsThatLeaveTheCachePassByAllRows) {
+  const Tile tile{.vector = 4, .rows = 3, .lanes = 16, .vectors = 1, .row_count = 14};
+  EXPECT_TRUE(parts_outermost(window(1, 28, 28, 40, 16, 3), tile, machine())) << "1.1 MB";
+  EXPECT_FALSE(parts_outermost(window(1, 28, 28, 4, 16, 3), tile, machine())) << "0.1 MB";
+}
+
 TEST(Worth, Packing) {
   const Target t = machine();
   EXPECT_TRUE(worth_packing(512, 4 * t->l2_bytes, t));

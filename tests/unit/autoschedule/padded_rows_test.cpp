@@ -1,7 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
-// Padding of symbolic sizes: one plane at a time beside its depthwise convolution, at ragged sizes too.
+// Padding where it is read: of symbolic sizes one plane at a time beside its depthwise convolution, at ragged
+// sizes too; of known sizes rows of an image, by which weights pass.
 #include "../schedule/programs.h"
 #include "autoschedule/default.h"
+#include "autoschedule/facts.h"
+#include "test_targets.h"
 
 namespace tenon::testing {
 namespace {
@@ -72,6 +75,53 @@ TEST(PaddedRows, OfSymbolicSizesAreMadePlaneByPlane) {
           << p.name << " " << a << " " << b << " " << c << "\n"
           << trace.to_script();
     }
+  }
+}
+
+/// A window of 3 × 3 over 16 channels of 16 × 14 points; results in blocks of 8 channels.
+Program image(int64_t blocks) {
+  Tensor a = te::placeholder({16, 16, 14}, f32, "A"), k = te::placeholder({blocks, 16, 3, 3, 8}, f32, "K");
+  Tensor p = te::compute(
+      {16, 18, 16},
+      [&](const Vars& v) {
+        const PrimExpr i = v[1] - 1, j = v[2] - 1;
+        const PrimExpr in =
+            tir::logical_and(tir::logical_and(tir::ge(i, PrimExpr(0)), tir::lt(i, PrimExpr(16))),
+                             tir::logical_and(tir::ge(j, PrimExpr(0)), tir::lt(j, PrimExpr(14))));
+        return tir::if_then_else(in, a({v[0], i, j}), PrimExpr(0.0));
+      },
+      "pad");
+  tir::IterVar c = te::reduce_axis(tir::range(PrimExpr(0), PrimExpr(16)), "c"),
+               y = te::reduce_axis(tir::range(PrimExpr(0), PrimExpr(3)), "y"),
+               x = te::reduce_axis(tir::range(PrimExpr(0), PrimExpr(3)), "x");
+  Tensor d = te::compute(
+      {blocks, 16, 14, 8},
+      [&](const Vars& v) {
+        return te::sum(p({c->var, v[1] + y->var, v[2] + x->var}) * k({v[0], c->var, y->var, x->var, v[3]}),
+                       {c, y, x});
+      },
+      "conv");
+  return {"image", te::create_prim_func({a, k, d}), {}};
+}
+
+TEST(PaddedRows, PassByAPartOfTheWeightsThatLeaveTheCache) {
+  constexpr int64_t cache = 18 << 10;  // half of it is less than the padded image, a third is six lines
+  for (const auto& [blocks, rows_inside] : {std::pair<int64_t, bool>{6, true}, {1, false}}) {
+    const Program p = image(blocks);
+    const tir::PrimFunc f = default_schedule(p.function, target_of({256, 16, 1, cache}));
+    Schedule s = Schedule::replay(p.function, Trace::from_json(f->attrs.at("tenon.trace").as<std::string>()));
+    const BlockRV sum = s.get_block("conv");
+    const std::vector<LoopRV> loops = s.get_loops(sum);
+    ASSERT_EQ(s.get(s.get_loops(s.get_block("pad"))[0])->loop_var.get(), s.get(loops[0])->loop_var.get());
+    // The first loop behind that of the blocks of rows which moves an iterator.
+    auto at = [&](int iterator) {
+      const PrimExpr value = s.realize(sum)->iter_values[size_t(iterator)];
+      size_t l = 1;
+      while (l < loops.size() && !rules::uses_var(value, s.get(loops[l])->loop_var.get())) ++l;
+      return l;
+    };
+    EXPECT_EQ(at(0) < at(1), rows_inside) << print(f);
+    EXPECT_TRUE(same(run(p.function), run(reversed(f)))) << print(f);
   }
 }
 
