@@ -16,7 +16,7 @@ constexpr int64_t kMinLanes = 4;    ///< narrower vectors are slower than scalar
 constexpr int64_t kMaxVectors = 6;  ///< side by side; more leave too few rows to share their loads
 constexpr int64_t kMaxRows = 24, kMaxRows2 = 4;  ///< along one of two axes, and along the other
 constexpr double kLeastUse = 0.4;  ///< share of the lanes inside the nest; below, narrower ones do as well
-constexpr int64_t kReserved = 1;   ///< a register that holds what all rows share, such as a mask
+constexpr int64_t kReserved = 1;   ///< a register that holds the mask of lanes at the end
 
 // ---------------------------------------------------------------- ragged edges
 /// Expected waste of a tile along a symbolic size, which may be small: for each row beyond the first.
@@ -47,6 +47,10 @@ constexpr int64_t kNearStride = 4;
 /// Loads that a gather takes as long as: for each lane, and for each line, which is often on a page of its
 /// own.
 constexpr double kGatherLane = 5, kGatherLine = 1;
+/// Chains take turns at the ports, and one that comes late is late for good: no more of them than the latency
+/// needs reach 108 Gflop/s in 256 bits where 12 of them reach 116 (Zen 4), and 109 where 12 reach 118
+/// (Sapphire Rapids).
+constexpr double kChainWait = 1.08;
 constexpr double kLoadTie =
     0.02;  ///< cycles of each load, even if a port is free: among equals fewer loads win
 /// Windows over planes of symbolic sizes: distances of rows are no constants, so that each step moves
@@ -212,9 +216,11 @@ double vector_loads(int64_t stride, int64_t bytes, int64_t lanes, const Target& 
 
 /// Do the accumulators fit the registers, beside the vectors of the operand along the lanes (for each of the
 /// second rows), one value that all lanes share, and `kept` vectors that stay while the sum runs?
-bool fits_registers(const Tile& t, double kept, const Target& target) {
+bool fits_registers(const Nest& n, const Tile& t, double kept, const Target& target) {
+  const int64_t extent = n.extent[size_t(t.vector)];
+  const bool masked = extent == kUnknown || extent % t.width() != 0;
   const int64_t used = t.accumulators() + t.vectors * t.row2_count + 1;
-  return double(used) + kept <= double(target->vector_registers - kReserved);
+  return double(used) + kept <= double(target->vector_registers - (masked ? kReserved : 0));
 }
 
 /// Do rows of the tile read in one of `steps` steps of the iterator `axis` what others read in another?
@@ -270,7 +276,8 @@ Step step_of(const Nest& n, const Tile& t, const Target& target) {
     out.loads += each * vectors * crowded * share;
     out.bytes += double(stride ? t.width() : 1) * rows * double(l.element_bits() * l.group) / 8 * share;
   }
-  if (!fits_registers(t, kept, target)) out.loads += kept;  // they are spilled, and read again in each step
+  if (!fits_registers(n, t, kept, target))
+    out.loads += kept;  // they are spilled, and read again in each step
   return out;
 }
 
@@ -278,7 +285,7 @@ Step step_of(const Nest& n, const Tile& t, const Target& target) {
 /// accumulator waits.
 double core_cycles(double accumulators, double loads, const Target& target) {
   return std::max({accumulators / double(target->fma_ports), loads / double(target->load_ports),
-                   double(target->fma_latency)});
+                   double(target->fma_latency) * kChainWait});
 }
 
 /// Cycles of a step for `bytes` from the second cache that are not hidden behind arithmetic.
@@ -343,7 +350,7 @@ std::vector<Tile> tile_candidates(const Nest& nest, const Target& target, int al
     if (rows.empty() || rows.front().vector != vectors.vector) rows = row_shapes(nest, vectors.vector);
     for (Tile t : rows) {
       t.lanes = vectors.lanes, t.vectors = vectors.vectors;
-      if (fits_registers(t, 0, target)) out.push_back(t);
+      if (fits_registers(nest, t, 0, target)) out.push_back(t);
     }
   }
   return out;
@@ -370,7 +377,7 @@ bool fits_unrolled(const Nest& nest, const Tile& t, int axis, int64_t steps, con
       kept += vectors_read(l, t);
     else if (rows_load_ahead(l, t, axis))
       kept += vectors_read(l, t) * double(steps);
-  return fits_registers(t, kept, target);
+  return fits_registers(nest, t, kept, target);
 }
 
 double nest_cycles(const Nest& nest, const Tile& tile, const Target& target) {

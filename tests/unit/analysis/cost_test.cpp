@@ -203,6 +203,17 @@ TEST(ChooseTile, RowsAtSymbolicDistancesHavePointersThatMove) {
   EXPECT_EQ(choose_tile(nest, machine()).rows, 3);
 }
 
+TEST(ChooseTile, FillsAllRegistersWhereNoLaneIsMasked) {
+  // 14 sums, a vector of weights and a point of the image are 16 registers, and so are 12 and 3 vectors.
+  const Target t = machine(256, 16);
+  for (int64_t size : {14, 28, 56}) {
+    const Tile tile = choose_tile(window(1, size, size, 32, 8, 3), t);
+    EXPECT_EQ(tile.accumulators() + tile.vectors * tile.row2_count + 1, 16) << size;
+  }
+  for (const Tile& tile : tile_candidates(product(14, 20, 64), t))
+    EXPECT_TRUE(20 % tile.width() == 0 || tile.accumulators() + tile.vectors + 1 < 16) << "lanes at the end";
+}
+
 TEST(FitsUnrolled, WhatStepsOfAWindowShareStaysInRegisters) {
   const Target t = machine();
   const Nest nest = window(1, 6, 48, 10, 16, 3);
