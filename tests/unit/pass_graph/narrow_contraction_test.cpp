@@ -269,6 +269,40 @@ TEST(NarrowContraction, ProductsOfBytes) {
           }
 }
 
+/// A convolution of x by all bytes, each less a zero point (of each channel, or of all): 135 and more fits
+/// none.
+IRModule conv_less_zeros(int64_t zeros, int64_t groups) {
+  Model m;
+  auto wide = [&](const Expr& e) { return m.op("cast", {e}, op::make_attrs<op::CastAttrs>(i32)); };
+  const Expr x = m.op("subtract", {wide(m.param("x", {1, 8, 5, 6}, u8)), op::scalar(3, i32)});
+  const Expr w = m.op("subtract", {wide(constant(integers({16, 8 / groups, 3, 3}, u8, 0, 255, 3))),
+                                   constant(integers({zeros, 1, 1, 1}, i32, 110, 130, 5))});
+  return m.done(m.op("nn.conv2d", {x, w}, op::make_attrs<op::ConvAttrs>([&](op::ConvAttrs& a) {
+                       a.padding = Array<int64_t>{1, 1, 1, 1};
+                       a.groups = groups;
+                     })));
+}
+
+TEST(NarrowContraction, WeightsThatLeaveAByteAreTwo) {
+  PassContext context = make_context();
+  context.target = with_dots(true);
+  for (const int64_t zeros : {1, 16})
+    for (const int64_t groups : {1, 2}) {
+      const IRModule in = run_pass("infer_types", conv_less_zeros(zeros, groups), context);
+      const std::vector<NDArray> inputs{integers({1, 8, 5, 6}, u8, 0, 255, 9)};
+      const IRModule out =
+          run_pass("eliminate_dead_code", run_pass("narrow_contraction", in, context), context);
+      expect_valid(out);
+      EXPECT_EQ(conv_forms(out).size(), 2u);
+      for_each_binding(main_of(out)->body, [&](const Binding& b) {
+        Expr value = b->value;
+        const auto* c = value.as<Call>();
+        EXPECT_TRUE(!c || op_of(value)->name != "nn.conv2d" || as_tensor(c->args[1])->dtype == i8);
+      });
+      expect_close(run(in, inputs), run(out, inputs), 0);
+    }
+}
+
 TEST(NarrowContraction, WeightsWithoutZeroPointStayWhatTheyAre) {
   PassContext context = make_context();
   context.target = with_dots(true);

@@ -6,9 +6,10 @@
 //   after    lv1 = R.nn.conv2d(x, w', z', padding=1);  lv2 = R.subtract(lv1, z · Σ w)
 //
 // w is a constant of 32 bits, or one of bytes that is widened and loses a zero point; w' are bytes, and the
-// same constant where there is nothing to take off. z' is the zero point as x has it: what the image is
-// padded with, so that the padding is worth 0. A zero point that is no constant may stand too. Needs: types,
-// a target; constants need not be folded, so that no weight is held with 32 bits on the way. Keeps: values.
+// same constant where there is nothing to take off; what leaves a byte is the sum of two of them, and so is
+// the result. z' is the zero point as x has it: what the image is padded with, so that the padding is worth
+// 0. A zero point that is no constant may stand too. Needs: types, a target; constants need not be folded, so
+// that no weight is held with 32 bits on the way. Keeps: values.
 #include <algorithm>
 #include <cmath>
 
@@ -34,9 +35,9 @@ class NarrowContraction : public BodyRewriter {
     const auto* out = as_tensor(var->declared ? var->declared : value->type);
     if (sum->transposed || sum->batch > 0 || call.args.size() != 2 || !out || out->dtype != i32) return value;
     const auto source = unshifted(call.args[0]);
-    const auto w = source ? narrow_weights(call.args[1]) : std::nullopt;
-    if (!w || !fits(call, *sum, as_tensor(source->x)->dtype, *w)) return value;
-    Array<Expr> args{source->x, constant(*w)};
+    const std::vector<NDArray> parts = source ? narrow_weights(call.args[1]) : std::vector<NDArray>{};
+    if (parts.empty() || !fits(call, *sum, as_tensor(source->x)->dtype, parts[0])) return value;
+    Array<Expr> args{source->x, constant(parts[0])};
     ObjectRef attrs;
     if (sum->spatial > 0) {
       const auto& a = op::attrs_of<op::ConvAttrs>(call);
@@ -50,10 +51,15 @@ class NarrowContraction : public BodyRewriter {
     } else {
       attrs = op::make_attrs<op::MatmulAttrs>([&](op::MatmulAttrs& to) { to.out_dtype = i32; });
     }
-    const Expr products = op::op_call(op->name, args, attrs, call.origin);
+    Expr products = op::op_call(op->name, args, attrs, call.origin);
+    for (size_t i = 1; i < parts.size(); ++i) {
+      args.set(1, constant(parts[i]));
+      const Expr part = emit(op::op_call(op->name, args, attrs, call.origin), var->name + "_part");
+      products = op::op_call("add", {emit(products, var->name + "_part"), part}, {}, call.origin);
+    }
     if (!source->zero) return products;
     const auto z = number(source->zero);
-    const Expr sums = constant(sums_of(*w, *sum, z ? int64_t(*z) : 1));
+    const Expr sums = constant(sums_of(parts, *sum, z ? int64_t(*z) : 1));
     const Expr worth =
         z ? sums : emit(op::op_call("multiply", {sums, source->zero}, {}, call.origin), var->name + "_worth");
     return op::op_call("subtract", {emit(products, var->name + "_products"), worth}, {}, call.origin);
@@ -128,19 +134,19 @@ class NarrowContraction : public BodyRewriter {
     return emit(op::op_call("cast", {source.zero}, op::make_attrs<op::CastAttrs>(type)), name + "_zero");
   }
 
-  /// Constant weights of 32 bits as bytes; nullopt where they do not fit. Weights that were bytes and have no
-  /// zero point come back as they are.
-  std::optional<NDArray> narrow_weights(const Expr& wide) const {
+  /// Constant weights of 32 bits as the sum of at most two constants of bytes, which are of one type; empty
+  /// where they do not fit. Weights that were bytes and have no zero point come back as they are.
+  std::vector<NDArray> narrow_weights(const Expr& wide) const {
     Expr whole = wide;
     std::optional<NDArray> zero;
     if (const Call* c = definition_call(wide, "subtract")) {
       zero = constant_of(c->args[1]);
       whole = c->args[0];
-      if (!zero) return std::nullopt;
+      if (!zero) return {};
     }
     if (const Call* cast = definition_call(whole, "cast")) whole = cast->args[0];
     const auto* c = whole.as<Constant>();
-    if (!c || c->data.size() == 0 || !(byte(c->data.dtype()) || c->data.dtype() == i32)) return std::nullopt;
+    if (!c || c->data.size() == 0 || !(byte(c->data.dtype()) || c->data.dtype() == i32)) return {};
     const NDArray& w = c->data;
     // The zero points belong to one axis: neighbours along it are `stride` elements apart.
     int64_t stride = 1, points = 1;
@@ -149,24 +155,33 @@ class NarrowContraction : public BodyRewriter {
       points = zero->size();
       const auto wide_axes = std::count_if(zero->shape().begin(), zero->shape().end(),
                                            [](int64_t extent) { return extent != 1; });
-      if (zero->ndim() > w.ndim() || wide_axes > 1) return std::nullopt;
+      if (zero->ndim() > w.ndim() || wide_axes > 1) return {};
       for (int64_t i = 1; i <= zero->ndim() && zero->shape()[size_t(zero->ndim() - i)] != points; ++i)
         stride *= w.shape()[size_t(w.ndim() - i)];
       for (int64_t i = 0; i < points; ++i) none = none && zero->element_int(i) == 0;
     }
-    if (none && byte(w.dtype())) return w;
+    if (none && byte(w.dtype())) return {w};
     std::vector<int64_t> offset(static_cast<size_t>(points), 0);
     for (int64_t i = 0; zero && i < points; ++i) offset[size_t(i)] = zero->element_int(i);
     auto value = [&](int64_t i) { return w.element_int(i) - offset[size_t(i / stride % points)]; };
     int64_t low = 0, high = 0;
     for (int64_t i = 0, n = w.size(); i < n; ++i)
       low = std::min(low, value(i)), high = std::max(high, value(i));
-    const DataType type = low >= -128 && high <= 127 ? DataType::int_(8) : u8;
-    if (type == u8 && (low < 0 || high > 255)) return std::nullopt;
-    NDArray out = NDArray::empty(w.shape(), type);
-    auto* to = static_cast<uint8_t*>(out.data());
-    for (int64_t i = 0, n = w.size(); i < n; ++i) to[i] = uint8_t(value(i));
-    return out;
+    constexpr int64_t least = -128, most = 127;
+    if (low < 2 * least || (high > 2 * most && !(low >= 0 && high <= 255))) return {};
+    const bool whole_byte = low >= least && high <= most, positive = !whole_byte && low >= 0 && high <= 255;
+    std::vector<NDArray> parts;
+    for (int i = 0; i < (whole_byte || positive ? 1 : 2); ++i)
+      parts.push_back(NDArray::empty(w.shape(), positive ? u8 : DataType::int_(8)));
+    for (int64_t i = 0, n = w.size(); i < n; ++i) {
+      int64_t rest = value(i);
+      for (NDArray& part : parts) {
+        const int64_t now = positive ? rest : std::clamp(rest, least, most);
+        static_cast<uint8_t*>(part.data())[i] = uint8_t(now);
+        rest -= now;
+      }
+    }
+    return parts;
   }
   /// Whether the target multiplies such bytes, and the call's shapes and layouts suit it.
   bool fits(const Call& call, const op::Contraction& sum, DataType x, const NDArray& w) const {
@@ -178,9 +193,10 @@ class NarrowContraction : public BodyRewriter {
     const auto& a = op::attrs_of<op::ConvAttrs>(call);
     return w.ndim() >= 3 && a.data_layout.empty() && a.kernel_layout.empty() && a.out_layout.empty();
   }
-  /// The sum of the weights of each output channel times `factor`, modulo 2³²: (1, channels, 1 …) of a
-  /// convolution, (columns) of a product.
-  static NDArray sums_of(const NDArray& w, const op::Contraction& sum, int64_t factor) {
+  /// The sum of the weights of each output channel, in all parts, times `factor`, modulo 2³²:
+  /// (1, channels, 1 …) of a convolution, (columns) of a product.
+  static NDArray sums_of(const std::vector<NDArray>& parts, const op::Contraction& sum, int64_t factor) {
+    const NDArray& w = parts[0];
     const int64_t channels = w.shape()[size_t(sum.weight_out)], count = w.size();
     std::vector<int64_t> shape{channels};
     if (sum.spatial > 0) {
@@ -190,9 +206,11 @@ class NarrowContraction : public BodyRewriter {
     const int64_t stride = sum.weight_out == 0 ? count / channels : 1;
     std::vector<uint32_t> total(size_t(channels), 0);
     const bool is_signed = w.dtype().is_int();
-    const auto* from = static_cast<const uint8_t*>(w.data());
-    for (int64_t i = 0; i < count; ++i)
-      total[size_t(i / stride % channels)] += is_signed ? uint32_t(int8_t(from[i])) : from[i];
+    for (const NDArray& part : parts) {
+      const auto* from = static_cast<const uint8_t*>(part.data());
+      for (int64_t i = 0; i < count; ++i)
+        total[size_t(i / stride % channels)] += is_signed ? uint32_t(int8_t(from[i])) : from[i];
+    }
     NDArray out = NDArray::empty(shape, i32);
     auto* sums = static_cast<int32_t*>(out.data());
     for (int64_t i = 0; i < channels; ++i) sums[i] = int32_t(total[size_t(i)] * uint32_t(factor));
