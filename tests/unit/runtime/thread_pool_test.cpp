@@ -133,6 +133,27 @@ TEST(ThreadPool, WakesFromParking) {
   }
 }
 
+TEST(ThreadPool, AThreadThatWakesTooLateIsThereForTheNextRegion) {
+  ThreadPool pool(2);
+  KernelContext context(pool);
+  auto nothing = [](void*, int64_t, int64_t, const TenonKernelContext*) -> int32_t { return 0; };
+  auto counted = [](void* calls, int64_t, int64_t, const TenonKernelContext*) -> int32_t {
+    static_cast<std::atomic<int>*>(calls)->fetch_add(1);
+    return 0;
+  };
+  int most = 0;
+  for (int attempt = 0; attempt < 5000 && most < 2; ++attempt) {
+    std::this_thread::sleep_for(std::chrono::milliseconds(1));  // it parks
+    run(context, nothing, nullptr, 2, 1'000'000);               // is woken, and all is done before it comes
+    const auto come = std::chrono::steady_clock::now() + std::chrono::microseconds(150);
+    while (std::chrono::steady_clock::now() < come) continue;
+    std::atomic<int> calls{0};
+    run(context, counted, &calls, 2, 4'000);  // so little is for threads that are awake
+    most = std::max(most, calls.load());
+  }
+  EXPECT_EQ(most, 2) << "it went to sleep again at once";
+}
+
 TEST(ThreadPool, IdleThreadsTakeNoTime) {
   ThreadPool pool(4);
   KernelContext context(pool);
