@@ -3,6 +3,9 @@
 // compared: those of a model whose inputs were given other ones since are often of before, and nothing is
 // computed by them.
 
+#include <string_view>
+#include <unordered_set>
+
 #include "import/onnx/importer.h"
 
 namespace tenon::onnx {
@@ -39,10 +42,15 @@ void Importer::check_declared(const proto::ValueInfoProto& info, const Value& v,
        "correct the declaration; onnx.shape_inference.infer_shapes says what nodes make");
 }
 
+/// Values that nodes make: inputs and constants have types of their own, beside which a value_info says
+/// nothing (converters to half precision change the latter and leave the constants that an operator wants as
+/// they are).
 void Importer::check_value_info(const proto::GraphProto& g, const Scope& scope) {
+  std::unordered_set<std::string_view> made;
+  for (const auto& node : g.node()) made.insert(node.output().begin(), node.output().end());
   for (const auto& info : g.value_info()) {
     const auto it = scope.values.find(info.name());
-    if (it == scope.values.end() || it->second.poisoned) continue;
+    if (it == scope.values.end() || it->second.poisoned || !made.count(info.name())) continue;
     try {
       check_declared(info, it->second, "value");
     } catch (const DiagnosticError& e) {

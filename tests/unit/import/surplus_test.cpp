@@ -68,5 +68,15 @@ TEST(Surplus, TypesOfValuesThatContradictTheirNodes) {
             "T2023 the model declares the value as tensor(int64), and its node makes tensor(float32)");
 }
 
+TEST(Surplus, TypesOfConstantsThatContradictTheirValueInfo) {
+  EXPECT_EQ(refused(model(onnx_graph({{node("Mul", {"x", "two"}, {"y"})},
+                                      {floats("two", {1}, {2})},
+                                      {value("x", FLOAT, {2, 3})},
+                                      {value("y", FLOAT, {2, 3})}})
+                              .m(13, value("two", 10 /* FLOAT16 */, {1})))
+                        .bytes),
+            "");
+}
+
 }  // namespace
 }  // namespace tenon
