@@ -229,6 +229,12 @@ FirstWay first_way(DataType t, const PrimExpr& n, const PrimExpr& k) {
   return wanted && *wanted <= kMostInserted ? FirstWay::insert : FirstWay::heap;
 }
 
+bool much_of_row(const PrimExpr& k, const PrimExpr& n) {
+  const auto most = tir::as_int(n), wanted = tir::as_int(k);
+  if (most && wanted) return *wanted * kPartOfRow > *most;
+  return tir::as_int(simplify(n - k)) == 0;
+}
+
 bool side_by_side(const Shape& x, size_t axis) {
   const auto width = tir::as_int(x.back());
   return axis + 1 != x.size() && width && *width >= kScannedLanes;
@@ -268,8 +274,7 @@ te::Tensor first_by(const te::Tensor& x, size_t axis, bool descending, const Pri
 
 te::Tensor first_in_order(const te::Tensor& x, size_t axis, bool descending, const PrimExpr& count) {
   const PrimExpr n = x.shape()[axis];
-  const auto most = tir::as_int(n), wanted = tir::as_int(tir::cast(i64, count));
-  if (most && wanted && *wanted * kPartOfRow > *most) return order_of(x, axis, descending);
+  if (much_of_row(simplify(tir::cast(i64, count)), n)) return order_of(x, axis, descending);
   return first_by(x, axis, descending, count, first_way(x.dtype(), n, count));
 }
 

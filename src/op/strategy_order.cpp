@@ -28,17 +28,23 @@ std::string no_codes_along(const Call& call, int64_t axis) {
 }
 
 // ---------------------------------------------------------------- the first k
-std::optional<int64_t> first_wanted(const Call& call) {
+/// How many; null: it is not known how many there are.
+PrimExpr count_wanted(const Call& call) {
   const auto* types = call.type ? call.type.as<graph::TupleType>() : nullptr;
   const auto* y = types ? types->items[0].as<graph::TensorType>() : nullptr;
-  return y ? known_along(*y, attrs_of<TopKAttrs>(call).axis) : std::nullopt;
+  return y ? size_along(*y, attrs_of<TopKAttrs>(call).axis) : PrimExpr();
 }
-/// Of unknown sizes k is taken to be few of many.
+std::optional<int64_t> first_wanted(const Call& call) {
+  const PrimExpr k = count_wanted(call);
+  return k ? tir::as_int(k) : std::nullopt;
+}
 std::string too_many_of_row(const Call& call, const Target&) {
-  const auto all = known_along(tensor_arg(call, 0), attrs_of<TopKAttrs>(call).axis),
-             wanted = first_wanted(call);
-  if (!all || !wanted || *wanted * kPartOfRow <= *all) return {};
-  return fmt::format("{} of {} are more than a heap gains on", *wanted, *all);
+  const PrimExpr all = size_along(tensor_arg(call, 0), attrs_of<TopKAttrs>(call).axis),
+                 wanted = count_wanted(call);
+  if (!all || !wanted || !much_of_row(wanted, all)) return {};
+  if (const auto k = tir::as_int(wanted))
+    return fmt::format("{} of {} are more than a heap gains on", *k, *tir::as_int(all));
+  return "the whole row is wanted";
 }
 std::string no_insertion(const Call& call, const Target&) {
   if (std::string none = no_codes_along(call, attrs_of<TopKAttrs>(call).axis); !none.empty()) return none;

@@ -9,6 +9,9 @@ namespace tenon::op {
 /// through memory, gains nothing.
 constexpr int64_t kPartOfRow = 4;
 
+/// Is k more than that? Of sizes that are not known it is taken to be few of many, unless it is the row's
+/// own.
+bool much_of_row(const PrimExpr& k, const PrimExpr& n);
 /// Are there rows side by side across memory, for every lane of a vector?
 bool side_by_side(const Shape& x, size_t axis);
 /// The first `count` positions in the order of each row, of elements without codes.

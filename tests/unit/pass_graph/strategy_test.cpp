@@ -309,6 +309,13 @@ TEST(Strategy, TheFirstOfARowByInsertionHeapOrSort) {
   EXPECT_EQ(chosen(100, 20, f64), "topk.wide_heap");
   EXPECT_EQ(chosen(100, 30, f32), "topk.sort");
   EXPECT_EQ(op::select(topk_call({PrimExpr(3), tir::var("n")}, 20, f32), target)->chosen.name, "topk.heap");
+  const PrimExpr n = tir::var("n");
+  const Call whole =
+      *op::op_call("topk",
+                   {var("x", tensor_type({PrimExpr(3), n}, f32)), make<ShapeExpr>(Array<PrimExpr>{n})},
+                   op::make_attrs<op::TopKAttrs>(int64_t(-1), true))
+           .as<Call>();
+  EXPECT_EQ(op::select(whole, target)->chosen.name, "topk.sort");
   const auto many = op::select(topk_call({PrimExpr(3), PrimExpr(100)}, 30, i64), target);
   EXPECT_EQ(rejected(*many, "topk.insert")->reason, "int64 and a position are more than 64 bits");
   EXPECT_EQ(rejected(*many, "topk.wide_heap")->reason, "30 of 100 are more than a heap gains on");
