@@ -245,11 +245,11 @@ int64_t step_along(const Array<PrimExpr>& indices, const VarRef& loop, const Var
 /// (vectorize_loop).
 bool walks_two_rows(const Array<PrimExpr>& indices, const VarRef& along, const PrimExpr& extent,
                     const VarMap& values, Analyzer& a) {
-  const auto size = as_int(extent);
-  if (!size || *size % 2 != 0) return false;
+  const PrimExpr half = a.simplify(floordiv(extent, PrimExpr(2)));
+  if (!a.can_prove_equal(half * PrimExpr(2), extent)) return false;
   const VarRef turn = var("turn"), lane = var("lane");
   a.bind(turn, range(PrimExpr(0), PrimExpr(2)));
-  a.bind(lane, range(PrimExpr(0), PrimExpr(*size / 2)));
+  a.bind(lane, range(PrimExpr(0), half));
   const VarMap split{{along.get(), lane * PrimExpr(2) + turn}};
   Array<PrimExpr> apart;
   for (const PrimExpr& i : indices) apart.push_back(a.simplify(substitute(substitute(i, values), split)));

@@ -92,6 +92,24 @@ TEST(Transpositions, OfRowsByTurnsAreVectors) {
     }
 }
 
+TEST(Transpositions, OfRowsByTurnsOfSymbolicLengthAreVectors) {
+  const tir::VarRef half = tir::var("half");
+  for (const int64_t odd : {0, 1}) {
+    Tensor a = te::placeholder({2, 3, half + 2}, f32, "A");
+    Tensor t = te::compute(
+        {3, half * 2 + odd},
+        [&](const Vars& v) {
+          const PrimExpr at = v[1] + 1;
+          return a({tir::floormod(at, PrimExpr(2)), v[0], tir::floordiv(at, PrimExpr(2))});
+        },
+        "turns");
+    const tir::PrimFunc p = te::create_prim_func({a, t}, {half}), f = default_schedule(p, target_of({}));
+    EXPECT_EQ(steps_of(f).find("vectorize") != std::string::npos, odd == 0) << steps_of(f);
+    for (const int64_t n : {0, 1, 7, 8, 9, 40})
+      ASSERT_TRUE(same(run(p, {{"half", n}}), run(f, {{"half", n}}))) << n;
+  }
+}
+
 TEST(Transpositions, OfHeadsOfSymbolicLengthAreTiled) {
   // Groups of 8 channels fill no tile by themselves; all of them lie one after the other, whatever the
   // length.
