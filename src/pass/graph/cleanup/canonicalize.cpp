@@ -10,6 +10,7 @@
 // + 0 (integers, or minus zero), x - 0, x * 1, x / 1, x ** 1; x where the shape stays; If on a constant;
 // items of known tuples; checks of what was resized. Needs: types. Keeps: values bit by bit, types of
 // variables that are left.
+#include <algorithm>
 #include <cmath>
 
 #include "analysis/analyzer.h"
@@ -24,6 +25,10 @@ namespace {
 bool same_type(const Type& a, const Type& b) { return a && b && structural_equal(a, b); }
 /// Tensors of one type and shape: types that leave the shape open say nothing of it.
 bool same_tensor(const Type& a, const Type& b) { return same_type(a, b) && known_shape(a); }
+
+bool same_dims(const Array<PrimExpr>& a, const Array<PrimExpr>& b) {
+  return std::equal(a.begin(), a.end(), b.begin(), b.end(), op::same_dim);
+}
 
 /// Every value of `from` is a value of `to`.
 bool widens(DataType from, DataType to) {
@@ -150,31 +155,30 @@ class Canonicalize : public BodyRewriter {
     return tenon::graph::call(call.op, {source}, op::make_attrs<op::AxesAttrs>(Array<int64_t>(axes)));
   }
   /// A transposition of a batch of matrices whose axes in front were merged for it, and are apart again
-  /// behind it, moves the axes of the tensor itself. Sizes need not agree where the tensor is empty: nothing
-  /// moves there.
+  /// behind it, moves the axes of the tensor itself, or of a view of it. Sizes need not agree where the
+  /// tensor is empty: nothing moves there.
   Expr merged_batch(const Expr& transposed, const Type& type, const Origin& origin) {
     const Call* moves = definition_call(transposed, "permute_dims");
     const Call* merges = moves ? definition_call(moves->args[0], "reshape") : nullptr;
     if (!merges) return {};
-    const Expr& source = merges->args[0];
+    Expr source = merges->args[0];
     const auto have = known_shape(source->type), merged = known_shape(moves->args[0]->type),
                want = known_shape(type);
-    if (!have || !merged || !want || merged->empty() || have->size() < merged->size() ||
-        want->size() != have->size())
-      return {};
-    const size_t front = have->size() - (merged->size() - 1);
-    Analyzer analyzer;
-    for (const PrimExpr& size : *have)
-      if (const auto* symbol = size.as<tir::Var>()) analyzer.assume_size(tir::VarRef(symbol), 1);
-    for (size_t i = 1; i < merged->size(); ++i)
-      if (!analyzer.can_prove_equal((*merged)[i], (*have)[front + i - 1])) return {};
+    if (!have || !merged || !want || merged->empty() || want->size() < merged->size()) return {};
     std::vector<int64_t> axes = axes_of(*moves, int64_t(merged->size()));
     if (axes[0] != 0) return {};
+    const size_t front = want->size() - (merged->size() - 1);
     axes.erase(axes.begin());
     for (int64_t& a : axes) a += int64_t(front) - 1;
     for (size_t i = front; i-- > 0;) axes.insert(axes.begin(), int64_t(i));
-    for (size_t i = 0; i < axes.size(); ++i)
-      if (!op::same_dim((*want)[i], (*have)[size_t(axes[i])])) return {};
+    Array<PrimExpr> apart = *want;  // before the transposition
+    for (size_t i = 0; i < axes.size(); ++i) apart.set(size_t(axes[i]), (*want)[i]);
+    Analyzer analyzer;
+    for (const PrimExpr& size : *want)
+      if (const auto* symbol = size.as<tir::Var>()) analyzer.assume_size(tir::VarRef(symbol), 1);
+    for (size_t i = 1; i < merged->size(); ++i)
+      if (!analyzer.can_prove_equal((*merged)[i], apart[front + i - 1])) return {};
+    if (!same_dims(*have, apart)) source = emit_op("reshape", {source, shape_expr(apart)});
     const Expr out = with_type(
         tenon::graph::call(moves->op, {source}, op::make_attrs<op::AxesAttrs>(Array<int64_t>(axes))), type,
         origin);
