@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "pass/tensor/access_checks.h"
 
+#include "analysis/region.h"
 #include "ir/find_node.h"
 #include "ir/intrinsic_table.h"
 #include "ir/structural.h"
@@ -61,7 +62,32 @@ Stmt Checks::place(size_t mark, const Stmt& s, FunctionRef<bool(const Stmt&)> st
   return seq(here);
 }
 
+/// What holds where the condition does for some value of the loop's variable: for its first one, of a
+/// condition that holds for all before one for which it holds (the edge of a split loop). Null for others.
+static PrimExpr for_some(const PrimExpr& condition, const For& loop) {
+  const Var* v = loop.loop_var.get();
+  if (!mentions(condition, v)) return condition;
+  if (const auto* both = condition.as<And>()) {
+    const PrimExpr a = for_some(both->a, loop), b = for_some(both->b, loop);
+    return a && b ? logical_and(a, b) : PrimExpr();
+  }
+  const auto* less = condition.as<LT>();
+  if (!less || mentions(less->b, v)) return {};
+  Analyzer analyzer;
+  const auto form = affine_form(less->a, {loop.loop_var}, analyzer);
+  if (!form || mentions(form->base, v)) return {};
+  for (const auto& [variable, step] : form->terms)
+    if (step < 0) return {};
+  return substitute(condition, {{v, loop.min}});
+}
+
 Stmt Checks::leave(const Stmt& check, const For& loop, bool runs) {
+  // A check of what is the same for the whole loop is made once, whatever the edge of a split is.
+  const auto* guarded = check.as<IfThenElse>();
+  if (guarded && !guarded->else_case && mentions(guarded->condition, loop.loop_var.get()) &&
+      !mentions(guarded->then_case, loop.loop_var.get()))
+    if (const PrimExpr some = for_some(guarded->condition, loop))
+      return leave(make<IfThenElse>(some, guarded->then_case, Stmt()), loop, runs);
   if (mentions(check, loop.loop_var.get())) {
     const VarRef v = var(loop.loop_var->name, loop.loop_var->dtype);
     // Vectors and unrolled copies of a check are worth nothing.
