@@ -13,20 +13,26 @@ ENTRIES = {}
 class Entry:
     """`make()` gives the module and `call(module, *inputs)` that results come from (None: the module itself);
     `inputs(size)` gives name → tensor for size 0 (that of the export) and 1; `free` gives name → {axis: symbol} of
-    the exports with free sizes (empty: only fixed sizes exist)."""
+    the exports with free sizes (empty: only fixed sizes exist); `tools` limits what is derived of it (None: all)."""
     name: str
     family: str
     make: typing.Callable
     inputs: typing.Callable
     free: dict
     exporters: tuple = ("dynamo", "script")
+    tools: tuple | None = None
 
 
-def entry(name, family, inputs, free=None, exporters=("dynamo", "script")):
+# Results that say which of many values is the largest: of values in a few steps many are the largest, and which of
+# these is, rounding decides.
+EXACT_TOOLS = ("optimised", "dynamic")
+
+
+def entry(name, family, inputs, free=None, exporters=("dynamo", "script"), tools=None):
     """Registers the function below it as `make` of an architecture."""
     def register(make):
         assert name not in ENTRIES, name
-        ENTRIES[name] = Entry(name, family, make, inputs, free or {}, exporters)
+        ENTRIES[name] = Entry(name, family, make, inputs, free or {}, exporters, tools)
         return make
     return register
 
