@@ -5,7 +5,8 @@
     bench/large_model.py --tenon TENON [--folder FOLDER] [--gb 2.3] [KIND…]
 
 A protobuf file ends at 2 GB, so the weights lie in a file beside it. Kinds: `chain`, dense layers of 268 MB each; `table`, one
-embedding of more than 2 GB, rows of which are gathered; `head`, one dense layer of more than 2 GB. Compiling may take
+embedding of more than 2 GB, rows of which are gathered; `head`, one dense layer of more than 2 GB; `decoder`, layers of a
+language model with shared keys and gates. Compiling may take
 1.3 times the weights and 150 MB, running 1.25 times the weights and 25 MB. FOLDER needs three times the weights; it is emptied
 of what was written. Exit status 1: a result differs, or the memory is more than allowed."""
 import argparse
@@ -69,7 +70,42 @@ def head(w, size):
     return [helper.make_node("MatMul", ["x", "dense"], ["y"])], helper.make_tensor_value_info("x", TensorProto.FLOAT, [3, ROW]), "y"
 
 
-KINDS = {"chain": chain, "table": table, "head": head}
+def decoder(w, size):
+    """Layers as in Llama: RMS norms, keys and values shared by four heads each, gates."""
+    inner, heads, shared, words = 11 * ROW // 4, 16, 4, 16000
+    keys = ROW * shared // heads
+    layer = 4 * ROW * (2 * ROW + 2 * keys + 3 * inner)
+    w.add("words", words, ROW)
+    nodes = [helper.make_node("Gather", ["words", "x"], ["h0"])]
+    for i in range(max(1, (size - 8 * words * ROW) // layer)):
+        for name, rows, columns in (("q", ROW, ROW), ("k", ROW, keys), ("v", ROW, keys), ("o", ROW, ROW), ("gate", ROW, inner), ("up", ROW, inner), ("down", inner, ROW)):
+            w.add(f"{name}{i}", rows, columns)
+        for name in ("a", "b"):
+            w.add(f"norm_{name}{i}", ROW)
+
+        def node(op, inputs, output, i=i, **attrs):
+            nodes.append(helper.make_node(op, [f"{n}{i}" for n in inputs], [f"{output}{i}"], **attrs))
+        node("RMSNormalization", ["h", "norm_a"], "x_a")
+        for name in "qkv":
+            node("MatMul", ["x_a", name], f"y_{name}")
+        node("Attention", ["y_q", "y_k", "y_v"], "mixed", q_num_heads=heads, kv_num_heads=shared, is_causal=1)
+        node("MatMul", ["mixed", "o"], "joined")
+        node("Add", ["h", "joined"], "m")
+        node("RMSNormalization", ["m", "norm_b"], "x_b")
+        node("MatMul", ["x_b", "gate"], "y_gate")
+        node("MatMul", ["x_b", "up"], "y_up")
+        node("Sigmoid", ["y_gate"], "opened")
+        node("Mul", ["y_gate", "opened"], "swish")
+        node("Mul", ["swish", "y_up"], "gated")
+        node("MatMul", ["gated", "down"], "y_down")
+        nodes.append(helper.make_node("Add", [f"m{i}", f"y_down{i}"], [f"h{i + 1}"]))
+    w.add("head", ROW, words)
+    nodes.append(helper.make_node("MatMul", [f"h{i + 1}", "head"], ["y"]))
+    return nodes, helper.make_tensor_value_info("x", TensorProto.INT64, [1, 16]), "y"
+
+
+KINDS = {"chain": chain, "table": table, "head": head, "decoder": decoder}
+OPSET, IR_VERSION = 23, 11  # the first with attention and RMS norms
 
 
 def write(kind, size, folder):
@@ -79,10 +115,10 @@ def write(kind, size, folder):
     weights.file.close()
     result = helper.make_empty_tensor_value_info(y)
     result.type.tensor_type.elem_type = TensorProto.FLOAT
-    model = helper.make_model(helper.make_graph(nodes, kind, [x], [result], weights.tensors), opset_imports=[helper.make_opsetid("", 17)], ir_version=8)
+    model = helper.make_model(helper.make_graph(nodes, kind, [x], [result], weights.tensors), opset_imports=[helper.make_opsetid("", OPSET)], ir_version=IR_VERSION)
     (folder / "model.onnx").write_bytes(model.SerializeToString())
     shape, r = [d.dim_value for d in x.type.tensor_type.shape.dim], np.random.default_rng(7)
-    if kind == "table":  # the last row lies behind the 2 GB
+    if x.type.tensor_type.elem_type == TensorProto.INT64:  # the last row lies behind the 2 GB
         rows = weights.tensors[0].dims[0]
         feed = r.integers(0, rows, shape)
         feed[0, :3] = 0, rows - 1, rows // 2
