@@ -501,10 +501,10 @@ def page(rows):
              "`make zoo` writes this page (`bench/export_zoo.py` says how; the numbers are in [zoo.json](zoo.json)). Small versions of each architecture,",
              "with seeded weights, are exported by both exporters of PyTorch, at fixed and at free sizes (estimators of scikit-learn by skl2onnx, networks of Keras",
              "by tf2onnx), and one of these is rewritten by ONNX Runtime's optimiser and quantisers and by a float16 converter. Each model is compiled once and compared with ONNX Runtime at two sizes.", "",
-             f"{len(judged)} models of {len(names)} architectures: {len(judged) - len(wrong)} are right. {len(rows) - len(judged)} more could not be written by a tool or loaded by ONNX Runtime.",
+             f"{len(judged)} models of {len(names)} architectures: {len(judged) - len(wrong)} are right. {len(rows) - len(judged)} more could not be written by a tool, loaded by ONNX Runtime, or judged by it.",
              f"The longest compilation took {max((r.get('compile_s', 0) for r in judged), default=0):.1f} s of processor time, the most memory was {max((r.get('peak_mb', 0) for r in judged), default=0)} MB.", "",
              "A cell is the larger difference of both sizes: the root mean square of the difference over that of ONNX Runtime's result (of integers: the share that differs);",
-             f"{ALLOWED_F32:g} is allowed, {ALLOWED['f16']:g} in half precision and {ALLOWED['qdq']:g} for quantised models. `·`: could not be written or loaded by the tools.", "",
+             f"{ALLOWED_F32:g} is allowed, {ALLOWED['f16']:g} in half precision and {ALLOWED['qdq']:g} for quantised models. `·`: could not be written or loaded by the tools, or ONNX Runtime's own results differ that much with and without its optimisations.", "",
              "| family | architecture | " + " | ".join(EXPORTS + TOOLS) + " |", "|---" * (2 + len(EXPORTS + TOOLS)) + "|"]
     for n in names:
         cells = []
