@@ -369,7 +369,8 @@ const bool rearrange_registered = [] {
         .argument("x", "Tensor", "the operand");
   };
   add("strided_slice", "Elements from begin to end by steps, as in Python.", infer_slice, def_slice)
-      .attrs<StridedSliceAttrs>();
+      .attrs<StridedSliceAttrs>()
+      .moves();
   add("flip", "Elements of the given axes in reverse order.", infer_flip, def_flip).attrs<AxesAttrs>();
   add("tile", "Copies of the whole tensor side by side.", infer_tile, def_tile).attrs<TileAttrs>();
   add("repeat", "Each element of an axis several times.", infer_repeat, def_repeat).attrs<RepeatAttrs>();

@@ -69,6 +69,19 @@ Names integers_of(const IRModule& in, const std::vector<NDArray>& inputs) {
 }
 bool has(const Names& names, std::string_view op) { return std::ranges::find(names, op) != names.end(); }
 
+TEST(FakeQuantizationToInteger, SlicesOfBytesAreBytes) {
+  Network n;
+  const auto x = n.m.param("x", {1, 6, 4, 4}, u8);
+  const Expr part = n.m.op("strided_slice", {n.dequantize(x, 0.05, 7)},
+                           op::make_attrs<op::StridedSliceAttrs>([](op::StridedSliceAttrs& a) {
+                             a.axes = {1};
+                             a.begin = {PrimExpr(2)};
+                             a.end = {PrimExpr(5)};
+                           }));
+  const IRModule in = n.m.done(n.quantize(part, 0.05, 7));
+  EXPECT_EQ(integers_of(in, {random_bytes({1, 6, 4, 4}, 3)}), (Names{"strided_slice"}));
+}
+
 TEST(FakeQuantizationToInteger, ConvolutionsOfAllKindsAndAResidualAddition) {
   Network n;
   const auto x = n.m.param("x", {1, 6, 9, 7}, u8);
