@@ -69,9 +69,10 @@ std::optional<ConvSizes> conv_sizes(const LayoutContext& ctx, size_t n) {
   return c;
 }
 
-/// Blocks of the channels: of the data (0: plain), and of the result, which has `outputs` with those added.
+/// Blocks of the channels: of the data (0: plain), and of the result, and the runs in which its channels lie.
 struct ConvChoice {
-  int64_t data = 0, out = 0, outputs = 0;
+  int64_t data = 0, out = 0;
+  ChannelRuns results = {};
 };
 
 /// The data in blocks whose last one was filled up: for sums over all channels and for depthwise
@@ -82,14 +83,40 @@ const LaidOut* filled_up(const LayoutContext& ctx, const ConvSizes& c) {
   return x && trailing_block(x->layout) && x->channels != c.inputs ? x : nullptr;
 }
 
+/// With channels in blocks of this size (0: none) a slice of the results begins inside of one.
+bool slices_inside(const LayoutContext& ctx, int64_t block) {
+  return std::ranges::any_of(ctx.cuts, [&](int64_t at) { return !block || at % block != 0; });
+}
+
+/// Results that are sliced lie in runs that begin where slices do, each filled up to whole vectors; empty:
+/// with blocks of this size slices begin there anyway, or too many channels would be added.
+ChannelRuns sliced_results(const LayoutContext& ctx, const ConvSizes& c, int64_t block, cost::Filled why) {
+  if (!slices_inside(ctx, block)) return {};
+  std::set<int64_t> ends = ctx.cuts;
+  ends.insert(c.outputs);
+  ChannelRuns runs;
+  for (int64_t at = 0; const int64_t end : ends) {
+    const int64_t filled = cost::filled_channels(end - at, why, ctx.target);
+    if (filled % ctx.target->lanes(f32)) return {};
+    runs.push_back({end - at, filled});
+    at = end;
+  }
+  return runs;
+}
+
 void choose_result(const LayoutContext& ctx, const ConvSizes& c, ConvChoice& choice) {
   const bool matrices = multiplies_matrices(ctx.target, c.type, c.type);
   // Rows of matrix registers are wider than groups often are: blocks fill a group's results there.
   const int64_t together = matrices && !c.depthwise ? c.outputs / c.groups : c.outputs;
-  choice.out = cost::channel_block(together, c.type, ctx.target), choice.outputs = c.outputs;
+  choice.out = cost::channel_block(together, c.type, ctx.target), choice.results = {{c.outputs, c.outputs}};
   if (const LaidOut* x = c.depthwise ? filled_up(ctx, c) : nullptr) {
-    choice.out = trailing_block(x->layout), choice.outputs = x->channels;
+    choice.out = trailing_block(x->layout), choice.results = x->runs(c.outputs);
     return;
+  }
+  if (c.depthwise) {
+    const LaidOut* x = ctx.in_blocks(ctx.call.args[0]);
+    const int64_t block = x ? trailing_block(x->layout) : 0;
+    if (block && slices_inside(ctx, choice.out) && !slices_inside(ctx, block)) choice.out = block;
   }
   if (c.groups != 1) return;
   // An image of one point reads little but weights.
@@ -97,8 +124,14 @@ void choose_result(const LayoutContext& ctx, const ConvSizes& c, ConvChoice& cho
   const cost::Filled why = matrices                             ? cost::Filled::matrices
                            : one_point && !choice.out && !c.dot ? cost::Filled::reads
                                                                 : cost::Filled::products;
-  choice.outputs = cost::filled_channels(c.outputs, why, ctx.target);
-  choice.out = cost::channel_block(choice.outputs, c.type, ctx.target);
+  const int64_t outputs = cost::filled_channels(c.outputs, why, ctx.target);
+  choice.out = cost::channel_block(outputs, c.type, ctx.target), choice.results = {{c.outputs, outputs}};
+  const ChannelRuns runs =
+      sliced_results(ctx, c, choice.out, matrices ? cost::Filled::matrices : cost::Filled::slices);
+  if (runs.empty()) return;
+  choice.results = runs, choice.out = cost::channel_block(runs[0].filled, c.type, ctx.target);
+  for (const ChannelRun& run : runs)
+    choice.out = std::min(choice.out, cost::channel_block(run.filled, c.type, ctx.target));
 }
 
 int64_t choose_data(const LayoutContext& ctx, const ConvSizes& c, int64_t out) {
@@ -119,7 +152,13 @@ int64_t choose_data(const LayoutContext& ctx, const ConvSizes& c, int64_t out) {
   return have || c.groups > 1 || best < c.per_group ? best : 0;
 }
 
-Expr arranged_data(LayoutContext& ctx, const ConvSizes& c, const ConvChoice& choice) {
+/// The data as it is multiplied, and the runs of its channels.
+struct ConvData {
+  Expr tensor;
+  ChannelRuns runs = {};
+};
+
+ConvData arranged_data(LayoutContext& ctx, const ConvSizes& c, const ConvChoice& choice) {
   const Expr& x = ctx.call.args[0];
   const LaidOut* have = c.dot && !c.depthwise ? ctx.laid_out(x) : filled_up(ctx, c);
   // Groups that fill up the last one need its channels.
@@ -127,29 +166,29 @@ Expr arranged_data(LayoutContext& ctx, const ConvSizes& c, const ConvChoice& cho
   if (have && all && trailing_block(have->layout) == choice.data) {
     // Added channels meet no others, or integers meet weights of 0.
     const bool as_it_is = have->channels == c.inputs || c.depthwise || (c.dot && ctx.dtype == i32);
-    return as_it_is ? have->tensor : ctx.with_zeros(*have, c.inputs);
+    return {as_it_is ? have->tensor : ctx.with_zeros(*have, c.inputs), have->runs(c.inputs)};
   }
-  if (!choice.data) return x;
-  return ctx.arranged(x, c.data, data_layout(c.spatial).blocked('C', choice.data));
+  if (!choice.data) return {x};
+  const Expr blocks = ctx.arranged(x, c.data, data_layout(c.spatial).blocked('C', choice.data));
+  return {blocks, {{c.inputs, *tir::as_int((*graph::known_shape(blocks->type))[1]) * choice.data}}};
 }
 
 /// The weight for blocks of these sizes; `x` is the data that it meets.
 Expr arranged_weight(LayoutContext& ctx, const ConvSizes& c, const ConvChoice& choice,
-                     const KernelBlocks& blocks, const Expr& x) {
-  Expr w = ctx.padded(c.weight, 0, c.outputs, choice.outputs);
-  if (!c.depthwise && choice.data && c.groups == 1)
-    w = ctx.padded(w, 1, c.per_group, *tir::as_int((*graph::known_shape(x->type))[1]) * choice.data);
+                     const KernelBlocks& blocks, const ConvData& x) {
+  Expr w = ctx.filled(c.weight, 0, choice.results);
+  if (!c.depthwise && choice.data && c.groups == 1) w = ctx.filled(w, 1, x.runs);
   if (blocks.taps) w = ctx.emit_op("cast", {w}, make_attrs<CastAttrs>(tensor_arg(ctx.call, 0).dtype));
   w = ctx.emit_transform(w, kernel_layout_name(c.spatial, {}), kernel_layout_name(c.spatial, blocks));
   return blocks.together() > 1 ? with_groups(ctx, w) : w;
 }
 
 LaidOut conv_in(LayoutContext& ctx, Expr x, Expr w, const ConvAttrs& attrs, const Layout& out,
-                int64_t channels) {
+                const ChannelRuns& results) {
   Array<Expr> args{std::move(x), std::move(w)};
   if (ctx.call.args.size() > 2) args.push_back(ctx.call.args[2]);
   const std::string& name = ctx.call.op.as<graph::Op>()->name;
-  return {ctx.make(name, args, make_attrs<ConvAttrs>([&](ConvAttrs& a) { a = attrs; })), out, channels};
+  return in_runs(ctx.make(name, args, make_attrs<ConvAttrs>([&](ConvAttrs& a) { a = attrs; })), out, results);
 }
 
 /// Groups whose channels fit no block: an axis of their own, which moves nothing in memory.
@@ -167,7 +206,7 @@ LaidOut conv_by_groups(LayoutContext& ctx, const ConvSizes& c) {
   a.kernel_layout = grouped_kernel_layout(c.spatial);
   const Expr x = ctx.arranged(ctx.call.args[0], c.data, grouped(c.inputs));
   const Expr w = ctx.emit_op("reshape", {ctx.call.args[1], graph::shape_expr(weight)});
-  return conv_in(ctx, x, w, a, grouped(c.outputs), c.outputs);
+  return conv_in(ctx, x, w, a, grouped(c.outputs), {{c.outputs, c.outputs}});
 }
 
 /// Narrow groups become wider ones whose channels fill vectors, or rows of matrix registers, where every
@@ -272,14 +311,15 @@ std::optional<LaidOut> layout_of_conv(LayoutContext& ctx, size_t n) {
   const int64_t taps = choice.data && choice.data == choice.out ? c->taps : 0;
   KernelBlocks blocks{c->depthwise || group ? 0 : choice.data, choice.out, group, taps};
   if (group && steps_through_window(ctx, *c, choice.data / group)) blocks.in = choice.data / group;
-  const Expr x = arranged_data(ctx, *c, choice);
+  const ConvData x = arranged_data(ctx, *c, choice);
   const Expr w = arranged_weight(ctx, *c, choice, blocks, x);
   a.data_layout = data_layout_name(n, choice.data);
   a.kernel_layout = kernel_layout_name(n, blocks);
   a.out_layout = data_layout_name(n, choice.out);
-  if (c->depthwise) a.groups = choice.outputs;
+  const LaidOut result = in_runs({}, data_layout(n).blocked('C', choice.out), choice.results);
+  if (c->depthwise) a.groups = result.channels;
   if (taps) fill_up_taps(a, n, ctx.call, taps);
-  return conv_in(ctx, x, w, a, data_layout(n).blocked('C', choice.out), choice.outputs);
+  return conv_in(ctx, x.tensor, w, a, result.layout, choice.results);
 }
 
 }  // namespace tenon::op

@@ -241,8 +241,7 @@ std::optional<LaidOut> layout_of_resize(LayoutContext& ctx, size_t n) {
       to = a;
       to.layout = x->layout.name();
     });
-    return LaidOut{ctx.make(fmt::format("image.resize{}d", n), {x->tensor, ctx.call.args[1]}, attrs),
-                   x->layout, x->channels};
+    return x->with(ctx.make(fmt::format("image.resize{}d", n), {x->tensor, ctx.call.args[1]}, attrs));
   }
   if (!x || !trailing_block(x->layout) || !size || n > 2 || a.method != "nearest_neighbor" ||
       (mode != "asymmetric" && mode != "half_pixel" && mode != "align_corners"))
@@ -253,9 +252,8 @@ std::optional<LaidOut> layout_of_resize(LayoutContext& ctx, size_t n) {
     to = a;
     if (!to.scales.empty()) to.scales.push_back(1.0);
   });
-  return LaidOut{
-      ctx.make(fmt::format("image.resize{}d", n + 1), {x->tensor, graph::shape_expr(sizes)}, attrs),
-      x->layout, x->channels};
+  return x->with(
+      ctx.make(fmt::format("image.resize{}d", n + 1), {x->tensor, graph::shape_expr(sizes)}, attrs));
 }
 
 const bool image_registered = [] {

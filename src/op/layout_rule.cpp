@@ -8,6 +8,9 @@ namespace {
 
 bool all_ones(const Shape& shape) { return std::all_of(shape.begin(), shape.end(), tir::is_one); }
 
+/// One element a channel is little to move.
+bool one_point(const Shape& shape) { return std::all_of(shape.begin() + 2, shape.end(), tir::is_one); }
+
 Shape shape_or_empty(const Expr& e) { return graph::known_shape(e->type).value_or(Shape()); }
 
 /// x of the shape `from` as `to`, which has axes of extent 1 more; a constant stays one.
@@ -18,6 +21,23 @@ Expr of_rank(LayoutContext& ctx, const Expr& x, const Shape& from, const Shape& 
   std::vector<int64_t> dims;
   for (const PrimExpr& d : to) dims.push_back(*tir::as_int(d));
   return graph::constant(c->data.reshape(dims));
+}
+
+/// That of an operand with as many channels as the result: one of whole images before one of single points,
+/// smaller blocks, which divide larger ones, before these. Without channels: there is none.
+LaidOut layout_of_operands(const LayoutContext& ctx) {
+  LaidOut out;
+  bool of_points = true;
+  for (const Expr& e : ctx.call.args) {
+    const LaidOut* x = ctx.laid_out(e);
+    const Shape s = shape_or_empty(e);
+    if (!x || s.size() != ctx.shape.size() || !same_dim(s[1], ctx.shape[1])) continue;
+    const int64_t block = trailing_block(x->layout);
+    const bool smaller = block && block < trailing_block(out.layout) && tir::is_const_int(s[1], x->channels);
+    if (!out.channels || (of_points && !one_point(s)) || (of_points == one_point(s) && smaller))
+      out = *x, of_points = one_point(s);
+  }
+  return out;
 }
 
 }  // namespace
@@ -31,6 +51,20 @@ int64_t trailing_block(const Layout& layout) {
   const Layout::Axis& last = layout.axes.back();
   const auto blocks = std::ranges::count_if(layout.axes, [](const Layout::Axis& a) { return a.block != 0; });
   return last.letter == 'C' && blocks == 1 ? last.block : 0;
+}
+
+LaidOut in_runs(Expr tensor, Layout layout, const ChannelRuns& runs) {
+  LaidOut out{std::move(tensor), std::move(layout)};
+  for (const ChannelRun& run : runs) {
+    out.channels += run.filled;
+    // What follows a run without added channels is part of it.
+    if (out.parts.empty() || out.parts.back().channels != out.parts.back().filled)
+      out.parts.push_back(run);
+    else
+      out.parts.back().channels += run.channels, out.parts.back().filled += run.filled;
+  }
+  if (out.parts.size() == 1) out.parts.clear();
+  return out;
 }
 
 Expr LayoutContext::make(std::string_view op, Array<Expr> args, ObjectRef attrs) const {
@@ -74,9 +108,9 @@ Expr LayoutContext::in_layout_of(const Expr& x, const Shape& shape, const LaidOu
   Expr arranged_x = x;
   if (!tir::is_one(shape[1])) {
     const int64_t channels = *tir::as_int(shape[1]);
-    if (channels != like.channels && !x.is<graph::Constant>()) return {};
+    if (channels != like.channels && !x.is<graph::Constant>() && !one_point(shape)) return {};
     dims.set(1, PrimExpr(like.channels));
-    arranged_x = padded(x, 1, channels, like.channels);
+    arranged_x = filled(x, 1, like.runs(channels));
   }
   if (layout != plain) arranged_x = arranged(arranged_x, dims, layout);
   if (ones.empty()) return arranged_x;
@@ -92,12 +126,36 @@ Expr LayoutContext::padded(const Expr& x, int64_t axis, int64_t have, int64_t wa
   return emit_op("pad", {x}, make_attrs<PadAttrs>([&](PadAttrs& a) { a.pad_width = width; }));
 }
 
+Expr LayoutContext::slice(const Expr& x, int64_t axis, int64_t begin, int64_t end) const {
+  return make("strided_slice", {x}, make_attrs<StridedSliceAttrs>([&](StridedSliceAttrs& a) {
+                a.axes = {axis};
+                a.begin = {PrimExpr(begin)};
+                a.end = {PrimExpr(end)};
+              }));
+}
+
+Expr LayoutContext::filled(const Expr& x, int64_t axis, const ChannelRuns& runs) {
+  if (runs.size() == 1) return padded(x, axis, runs[0].channels, runs[0].filled);
+  Array<Expr> items;
+  int64_t at = 0;
+  for (const ChannelRun& run : runs) {
+    const Expr own = emit(slice(x, axis, at, at + run.channels));
+    items.push_back(padded(own, axis, run.channels, run.filled));
+    at += run.channels;
+  }
+  return emit_op("concat", {emit(tenon::make<graph::Tuple>(items))}, make_attrs<AxisAttrs>(axis));
+}
+
 Expr LayoutContext::with_zeros(const LaidOut& x, int64_t channels) {
   std::vector<int64_t> dims;
   for (const Layout::Axis& a : x.layout.axes)
     dims.push_back(a.block ? a.block : a.letter == 'C' ? x.channels / x.layout.block('C') : 1);
   const NDArray real = NDArray::zeros(dims, DataType::boolean());
-  for (int64_t i = 0; i < channels; ++i) real.set_element_int(i, 1);
+  int64_t at = 0;
+  for (const ChannelRun& run : x.runs(channels)) {
+    for (int64_t i = 0; i < run.channels; ++i) real.set_element_int(at + i, 1);
+    at += run.filled;
+  }
   const DataType type = graph::as_tensor(x.tensor)->dtype;
   return emit_op("where", {graph::constant(real), x.tensor, graph::constant(NDArray::scalar(0, type))});
 }
@@ -113,11 +171,15 @@ Expr LayoutContext::back(const LaidOut& result) {
                                : make("layout_transform", {result.tensor},
                                       make_attrs<LayoutTransformAttrs>(result.layout.name(), plain->name()));
   if (tir::is_const_int(shape[1], result.channels)) return out;
-  return make("strided_slice", {emit(out)}, make_attrs<StridedSliceAttrs>([&](StridedSliceAttrs& a) {
-                a.axes = {1};
-                a.begin = {PrimExpr(0)};
-                a.end = {shape[1]};
-              }));
+  const Expr with_added = emit(out);
+  if (result.parts.empty()) return slice(with_added, 1, 0, *tir::as_int(shape[1]));
+  Array<Expr> items;
+  int64_t at = 0;
+  for (const ChannelRun& run : result.parts) {
+    items.push_back(emit(slice(with_added, 1, at, at + run.channels)));
+    at += run.filled;
+  }
+  return make("concat", {emit(tenon::make<graph::Tuple>(items))}, make_attrs<AxisAttrs>(int64_t(1)));
 }
 
 // ---------------------------------------------------------------- rules of several families
@@ -145,17 +207,7 @@ std::optional<LaidOut> layout_of_elements(LayoutContext& ctx, std::string_view o
   const Shape& shape = ctx.shape;
   if (shape.size() < 3 || !tir::as_int(shape[1])) return std::nullopt;
   const Array<Expr>& operands = ctx.call.args;
-  // The layout of an operand with as many channels as the result; smaller blocks divide larger ones.
-  LaidOut out;
-  for (const Expr& e : operands)
-    if (const LaidOut* x = ctx.laid_out(e)) {
-      const Shape s = shape_or_empty(e);
-      if (s.size() != shape.size() || !same_dim(s[1], shape[1])) continue;
-      const int64_t block = trailing_block(x->layout);
-      if (!out.channels ||
-          (block && block < trailing_block(out.layout) && tir::is_const_int(shape[1], x->channels)))
-        out = *x;
-    }
+  const LaidOut out = layout_of_operands(ctx);
   if (!out.channels) return std::nullopt;
   Array<Expr> args;
   for (size_t i = 0; i < operands.size(); ++i) {
@@ -172,7 +224,7 @@ std::optional<LaidOut> layout_of_elements(LayoutContext& ctx, std::string_view o
     if (!x) return std::nullopt;
     args.push_back(x);
   }
-  return LaidOut{ctx.make(op, args, std::move(attrs)), out.layout, out.channels};
+  return out.with(ctx.make(op, args, std::move(attrs)));
 }
 
 std::optional<LaidOut> layout_of_image_fold(LayoutContext& ctx, std::string_view op) {
@@ -181,8 +233,7 @@ std::optional<LaidOut> layout_of_image_fold(LayoutContext& ctx, std::string_view
   std::vector<int64_t> spatial;
   for (size_t i = 0; i < x->layout.axes.size(); ++i)
     if (x->layout.axes[i].letter != 'N' && x->layout.axes[i].letter != 'C') spatial.push_back(int64_t(i));
-  return LaidOut{ctx.make(op, {x->tensor}, make_attrs<ReduceAttrs>(Array<int64_t>(spatial), true)), x->layout,
-                 x->channels};
+  return x->with(ctx.make(op, {x->tensor}, make_attrs<ReduceAttrs>(Array<int64_t>(spatial), true)));
 }
 
 }  // namespace tenon::op

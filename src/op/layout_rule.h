@@ -3,21 +3,40 @@
 // may be there in another layout, and answers with the call that computes its result in one; convert_layout
 // drives the rules over a function.
 #pragma once
+#include <set>
+
 #include "op/build.h"
 #include "op/layout.h"
 #include "target/target.h"
 
 namespace tenon::op {
 
+/// Channels of a value that lie side by side, with those added behind them that fill the last block.
+struct ChannelRun {
+  int64_t channels = 0, filled = 0;
+  bool operator==(const ChannelRun&) const = default;
+};
+using ChannelRuns = std::vector<ChannelRun>;
+
 /// A value in another layout than the program's.
 struct LaidOut {
   Expr tensor;
   Layout layout;
-  /// Elements of axis C: more than the value has where its last block was filled up. What the added ones hold
-  /// means nothing.
+  /// Elements of axis C: more than the value has where blocks were filled up. What the added ones hold means
+  /// nothing.
   int64_t channels = 0;
-  bool same_layout(const LaidOut& o) const { return layout == o.layout && channels == o.channels; }
+  /// Where they were added inside, too (parts that were joined); empty: behind the last channel at most.
+  ChannelRuns parts = {};
+  bool same_layout(const LaidOut& o) const {
+    return layout == o.layout && channels == o.channels && parts == o.parts;
+  }
+  /// The runs of a value of so many channels.
+  ChannelRuns runs(int64_t of) const { return parts.empty() ? ChannelRuns{{of, channels}} : parts; }
+  /// Another tensor whose channels lie as those of this one.
+  LaidOut with(Expr other) const { return {std::move(other), layout, channels, parts}; }
 };
+/// A value whose channels lie in these runs.
+LaidOut in_runs(Expr tensor, Layout layout, const ChannelRuns& runs);
 
 /// One call as a layout rule sees it, and what a rule may do.
 class LayoutContext {
@@ -29,6 +48,7 @@ class LayoutContext {
   const Shape shape;  ///< of the result, in the program's layout
   const DataType dtype;
   const Target target;
+  std::set<int64_t> cuts = {};  ///< channels of the result at which slices of it begin
 
   /// Binds a value in front of the call.
   virtual Expr emit(const Expr& value) = 0;
@@ -61,13 +81,18 @@ class LayoutContext {
   Expr in_layout_of(const Expr& x, const Shape& shape, const LaidOut& like);
   /// x with zeros behind the `have` elements of an axis, so that it has `want`.
   Expr padded(const Expr& x, int64_t axis, int64_t have, int64_t want);
-  /// The tensor of x with zeros in the channels behind the first so many: a weight of 0 does not stop what is
-  /// no number.
+  /// x with zeros behind each run of an axis.
+  Expr filled(const Expr& x, int64_t axis, const ChannelRuns& runs);
+  /// The tensor of x, which has so many channels, with zeros in those that were added: a weight of 0 does not
+  /// stop what is no number.
   Expr with_zeros(const LaidOut& x, int64_t channels);
 
   // ---- result
   /// The call that gives the result back in the program's layout.
   Expr back(const LaidOut& result);
+
+ private:
+  Expr slice(const Expr& x, int64_t axis, int64_t begin, int64_t end) const;
 };
 
 /// The layout of the program's tensors of so many axes: "NCHW" of four; nullopt: their axes have no names.

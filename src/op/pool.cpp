@@ -195,7 +195,7 @@ std::optional<LaidOut> layout_of_pool(LayoutContext& ctx) {
     to.layout = x->layout.name();
     to.out_layout.clear();
   });
-  return LaidOut{ctx.make(ctx.call.op.as<graph::Op>()->name, {x->tensor}, attrs), x->layout, x->channels};
+  return x->with(ctx.make(ctx.call.op.as<graph::Op>()->name, {x->tensor}, attrs));
 }
 
 // ---------------------------------------------------------------- whole images

@@ -83,6 +83,53 @@ Type infer_slice(InferContext& ctx) {
   return make_type(out, 0, x.dtype);
 }
 
+/// Channels [begin, end) of a value that has them in these runs: where they begin there, and their own runs.
+/// The last block may have channels that are another slice's. Nullopt: a run begins inside of a block.
+struct SlicedRuns {
+  int64_t begin = 0;
+  ChannelRuns runs = {};
+};
+std::optional<SlicedRuns> sliced_runs(const ChannelRuns& runs, int64_t begin, int64_t end, int64_t block) {
+  SlicedRuns out;
+  int64_t channel = 0, place = 0;
+  for (const ChannelRun& run : runs) {
+    const int64_t from = std::max(begin, channel), to = std::min(end, channel + run.channels);
+    if (from < to) {
+      const int64_t first = place + from - channel, filled = (to - from + block - 1) / block * block;
+      if (first % block) return std::nullopt;
+      if (out.runs.empty()) out.begin = first;
+      const bool last = to == end;  // channels behind it are left out
+      out.runs.push_back({to - from, last ? filled : place + run.filled - first});
+    }
+    channel += run.channels, place += run.filled;
+  }
+  return out.runs.empty() ? std::nullopt : std::optional(out);
+}
+
+/// Channels from the beginning of a block on are whole blocks, of which the last may be filled up.
+std::optional<LaidOut> layout_of_slice(LayoutContext& ctx) {
+  const LaidOut* x = ctx.laid_out(ctx.call.args[0]);
+  const auto have = shape_of(tensor_arg(ctx.call, 0));
+  const int64_t block = x ? trailing_block(x->layout) : 0;
+  if (!block || !have || have->size() != ctx.shape.size()) return std::nullopt;
+  const auto of = slices(attrs_of<StridedSliceAttrs>(ctx.call), *have);
+  for (size_t i = 0; i < of.size(); ++i)
+    if (i != 1 && !(of[i].stride == 1 && tir::is_zero(of[i].begin) && same_dim(of[i].extent, (*have)[i])))
+      return std::nullopt;
+  const auto begin = tir::as_int(of[1].begin), channels = tir::as_int(of[1].extent),
+             all = tir::as_int((*have)[1]);
+  if (of[1].stride != 1 || !begin || !channels || !all) return std::nullopt;
+  const auto sliced = sliced_runs(x->runs(*all), *begin, *begin + *channels, block);
+  if (!sliced) return std::nullopt;
+  const LaidOut out = in_runs({}, x->layout, sliced->runs);
+  return out.with(
+      ctx.make("strided_slice", {x->tensor}, make_attrs<StridedSliceAttrs>([&](StridedSliceAttrs& a) {
+                 a.axes = {int64_t(x->layout.name().find('C'))};
+                 a.begin = {PrimExpr(sliced->begin / block)};
+                 a.end = {PrimExpr((sliced->begin + out.channels) / block)};
+               })));
+}
+
 Tensors def_slice(const Call& call, const Tensors& in) {
   const auto s = slices(attrs_of<StridedSliceAttrs>(call), in[0].shape());
   return {te::compute(
@@ -370,7 +417,8 @@ const bool rearrange_registered = [] {
   };
   add("strided_slice", "Elements from begin to end by steps, as in Python.", infer_slice, def_slice)
       .attrs<StridedSliceAttrs>()
-      .moves();
+      .moves()
+      .layout(layout_of_slice);
   add("flip", "Elements of the given axes in reverse order.", infer_flip, def_flip).attrs<AxesAttrs>();
   add("tile", "Copies of the whole tensor side by side.", infer_tile, def_tile).attrs<TileAttrs>();
   add("repeat", "Each element of an axis several times.", infer_repeat, def_repeat).attrs<RepeatAttrs>();

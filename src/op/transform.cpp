@@ -285,6 +285,26 @@ std::optional<LaidOut> concat_in_order(LayoutContext& ctx, const Array<Expr>& it
                  *tir::as_int(ctx.shape[1])};
 }
 
+/// Runs of a part's channels in blocks of this size; nullopt: it would have to be moved there.
+std::optional<ChannelRuns> runs_in_blocks(const LayoutContext& ctx, const Expr& part, int64_t block) {
+  const auto s = graph::known_shape(part->type);
+  const auto channels = s && s->size() == ctx.shape.size() ? tir::as_int((*s)[1]) : std::nullopt;
+  if (!channels) return std::nullopt;
+  const LaidOut* have = ctx.laid_out(part);
+  if (have && trailing_block(have->layout)) return have->runs(*channels);
+  if (*channels % block || (!have && !part.is<graph::Constant>())) return std::nullopt;
+  return ChannelRuns{{*channels, *channels}};
+}
+
+Expr part_in_blocks(LayoutContext& ctx, const Expr& part, const Layout& layout) {
+  const LaidOut* have = ctx.laid_out(part);
+  if (!have || !trailing_block(have->layout) || ctx.in_blocks(part))
+    return ctx.arranged(part, *graph::known_shape(part->type), layout);
+  // Its last block was filled up: it stays so in smaller ones.
+  if (have->layout == layout) return have->tensor;
+  return ctx.emit_transform(have->tensor, have->layout.name(), layout.name());
+}
+
 /// Parts along the channels, each in whole blocks of the smallest size that one of them has.
 std::optional<LaidOut> layout_of_concat(LayoutContext& ctx) {
   const Expr& arg = ctx.call.args[0];
@@ -296,25 +316,21 @@ std::optional<LaidOut> layout_of_concat(LayoutContext& ctx) {
   if (auto laid = concat_in_order(ctx, tuple->items)) return laid;
   int64_t block = 0;
   for (const Expr& part : tuple->items)
-    if (const LaidOut* x = ctx.in_blocks(part))
+    if (const LaidOut* x = ctx.laid_out(part); x && trailing_block(x->layout))
       block = block ? std::min(block, trailing_block(x->layout)) : trailing_block(x->layout);
   if (!block) return std::nullopt;
+  ChannelRuns runs;
   for (const Expr& part : tuple->items) {
-    const auto s = graph::known_shape(part->type);
-    const auto channels = s && s->size() == ctx.shape.size() ? tir::as_int((*s)[1]) : std::nullopt;
-    const LaidOut* have = ctx.laid_out(part);
-    const bool moves =
-        have ? trailing_block(have->layout) && !ctx.in_blocks(part) : !part.is<graph::Constant>();
-    if (!channels || *channels % block || moves) return std::nullopt;
+    const auto own = runs_in_blocks(ctx, part, block);
+    if (!own) return std::nullopt;
+    runs.insert(runs.end(), own->begin(), own->end());
   }
   const Layout layout = plain->blocked('C', block);
   Array<Expr> parts;
-  for (const Expr& part : tuple->items)
-    parts.push_back(ctx.arranged(part, *graph::known_shape(part->type), layout));
+  for (const Expr& part : tuple->items) parts.push_back(part_in_blocks(ctx, part, layout));
   Expr joined = make<graph::Tuple>(parts);
   if (!arg.is<graph::Tuple>()) joined = ctx.emit(joined);
-  return LaidOut{ctx.make("concat", {joined}, make_attrs<AxisAttrs>(int64_t(1))), layout,
-                 *tir::as_int(ctx.shape[1])};
+  return in_runs(ctx.make("concat", {joined}, make_attrs<AxisAttrs>(int64_t(1))), layout, runs);
 }
 
 /// First index of each part, and the end of the last.

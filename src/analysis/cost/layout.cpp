@@ -17,6 +17,8 @@ constexpr int64_t kAddedShare = 8;
 /// The same where time goes into reading weights, which vectors read in a row, and where sums are in matrix
 /// registers, which hold no fewer lanes.
 constexpr int64_t kReadsShare = 1, kMatricesShare = 2;
+/// The same where slices begin behind the added channels, which would move one by one.
+constexpr int64_t kSlicesShare = 4;
 /// Products for each one that counts: a dot instruction over whole vectors is worth more than so many.
 constexpr int64_t kMostJoined = 4;
 /// The same where sums are in matrix registers, which have seven times the products of dot instructions, and
@@ -49,6 +51,7 @@ int64_t filled_channels(int64_t channels, Filled why, const Target& target) {
   const int64_t lanes = target->lanes(f32), more = (lanes - channels % lanes) % lanes;
   const int64_t share = why == Filled::reads      ? kReadsShare
                         : why == Filled::matrices ? kMatricesShare
+                        : why == Filled::slices   ? kSlicesShare
                                                   : kAddedShare;
   return more * share <= channels ? channels + more : channels;
 }

@@ -13,9 +13,9 @@ bool worth_packing(int64_t rows, int64_t bytes, const Target& target);
 /// Channels of one block of a convolution's data of type `data`: a vector of f32 or half of one, whichever
 /// divides them, or more that fill the rows of matrix registers; 0: neither does.
 int64_t channel_block(int64_t channels, DataType data, const Target& target);
-/// What takes the time of a convolution whose results are filled up: products, reading weights, or products
-/// in matrix registers.
-enum class Filled : uint8_t { products, reads, matrices };
+/// What takes the time of a convolution whose results are filled up: products, reading weights, products in
+/// matrix registers, or moving slices of the results that begin inside of a block.
+enum class Filled : uint8_t { products, reads, matrices, slices };
 /// Channels with those added that fill the last vector, where whole vectors are worth more than the added
 /// work.
 int64_t filled_channels(int64_t channels, Filled why, const Target& target);

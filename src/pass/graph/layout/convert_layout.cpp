@@ -7,6 +7,9 @@
 //            lv2_1 = R.nn.conv2d(lv1_1, layout_transform(w1), data_layout="NCHW16c", …)
 //            lv2 = layout_transform(lv2_1)
 //
+// Where slices of channels begin (channel_cuts), convolutions let blocks begin, too, so that slices are whole
+// blocks; parts that were filled up stay so when they are joined.
+//
 // Each operator's definition has the rule that decides (OpDef::layout, op/layout_rule.h). Rules of
 // convolutions choose blocks; those of element-wise operators, pooling, nearest resizing, concatenation and
 // folds over the image take the layout in which their operands are there. This pass calls the rules in the
@@ -30,6 +33,7 @@
 #include "ir/pass.h"
 #include "op/body_rewriter.h"
 #include "op/letters.h"
+#include "pass/graph/layout/channel_cuts.h"
 #include "schedule/dot_intrin.h"
 
 namespace tenon {
@@ -41,28 +45,59 @@ using Desired = std::map<std::string, op::LayoutNames>;
 
 class ConvertLayout : public BodyRewriter {
  public:
-  ConvertLayout(Target target, const Desired& desired) : target_(std::move(target)), desired_(desired) {}
+  ConvertLayout(Target target, const Desired& desired, std::unordered_map<const Var*, std::set<int64_t>> cuts)
+      : target_(std::move(target)), desired_(desired), cuts_(std::move(cuts)) {}
 
  protected:
   Expr visit(const Expr& value, const VarRef& var) override {
+    const Expr part = part_of_split(value);
+    return part ? in_layouts(part, var).value_or(value) : in_layouts(value, var).value_or(value);
+  }
+
+ private:
+  /// What to bind in place of `value`; nullopt: it stays.
+  std::optional<Expr> in_layouts(const Expr& value, const VarRef& var) {
     const Op* op = op_of(value);
-    if (!op || !op->pure) return value;
+    if (!op || !op->pure) return std::nullopt;
     const Type type = var->declared ? var->declared : value->type;
     const auto shape = known_shape(type);
-    if (!shape || !as_tensor(type)) return value;
+    if (!shape || !as_tensor(type)) return std::nullopt;
+    const auto cuts = cuts_.find(var.get());
     Context context(*this, *value.as<Call>(), *shape, as_tensor(type)->dtype);
+    if (cuts != cuts_.end()) context.cuts = cuts->second;
     auto result = in_another_layout(context, *op);
-    if (!result) return value;
+    if (!result) return std::nullopt;
     op::Inference inference;
     result->tensor = op::typed(inference, result->tensor);
-    if (!result->tensor->type) return value;  // the operator does not compute in that layout
+    if (!result->tensor->type) return std::nullopt;  // the operator does not compute in that layout
     result->tensor = emit(result->tensor, var->name);
     // Later calls may read this value as it lies, by the letters of its axes, where its rank has letters.
     if (op::program_layout(shape->size())) laid_out_[var.get()] = *result;
     return context.back(*result);
   }
+  /// A part of a tensor that is split along its channels, as a slice; null: `value` is none, or the tensor is
+  /// in no other layout.
+  Expr part_of_split(const Expr& value) const {
+    const auto* item = value.as<TupleGetItem>();
+    const Call* split = item ? definition_call(item->tuple, "split") : nullptr;
+    const auto* whole = split ? split->args[0].as<Var>() : nullptr;
+    const auto* parts = item && item->tuple->type ? item->tuple->type.as<TupleType>() : nullptr;
+    if (!whole || !parts || !laid_out_.contains(whole)) return {};
+    const auto axis =
+        op::normal_axis(op::attrs_of<op::SplitAttrs>(*split).axis, as_tensor(split->args[0])->ndim);
+    PrimExpr begin = 0, end = 0;
+    for (size_t i = 0; i <= size_t(item->index); ++i) {
+      const auto shape = known_shape(parts->items[i]);
+      if (!shape) return {};
+      begin = end, end = tenon::simplify(end + (*shape)[size_t(axis)]);
+    }
+    return op::op_call("strided_slice", {split->args[0]},
+                       op::make_attrs<op::StridedSliceAttrs>([&](op::StridedSliceAttrs& a) {
+                         a.axes = {axis}, a.begin = {begin}, a.end = {end};
+                       }),
+                       split->origin);
+  }
 
- private:
   class Context : public op::LayoutContext {
    public:
     Context(ConvertLayout& pass, const Call& call, op::Shape shape, DataType dtype)
@@ -129,7 +164,8 @@ class ConvertLayout : public BodyRewriter {
 
   Target target_;
   const Desired& desired_;
-  std::unordered_map<const Var*, op::LaidOut> laid_out_;  ///< of variables that the function keeps
+  const std::unordered_map<const Var*, std::set<int64_t>> cuts_;  ///< of variables of the function as it was
+  std::unordered_map<const Var*, op::LaidOut> laid_out_;          ///< of variables that the function keeps
 };
 
 /// "HWIO" for "NHWC": the weight's spatial axes where the data has them, channels of the result last where
@@ -222,7 +258,11 @@ static IRModule convert_layout(IRModule module, PassContext& context) {
   // A blocked layout is a decision for a machine: a block has as many channels as a vector has lanes, and no
   // layout has one where vectors are too short.
   if (desired.empty() && (!target || !cost::channel_block(target->lanes(f32), f32, target))) return module;
-  return graph::rewrite_functions<graph::ConvertLayout>(std::move(module), target, desired);
+  return module.map_graph([&](const std::string&, const Ref<graph::Function>& f) -> ObjectRef {
+    graph::ConvertLayout rewriter(target, desired, graph::channel_cuts(*f));
+    const Ref<graph::Function> out = rewriter.run(f);
+    return out.same_as(f) ? ObjectRef() : ObjectRef(out);
+  });
 }
 
 const Pass& convert_layout_pass = register_pass({
