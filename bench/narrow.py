@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Packed multiplications of bytes and bf16 as shares of the dot instructions' peak, measured in the same process.
 
-    PYTHONPATH=build/release/python bench/narrow.py --tenon build/release/bin/tenon
+    PYTHONPATH=build/release/python bench/narrow.py --tenon build/release/bin/tenon [--without-amx]
 
 u8 · i8 (MatMulInteger) and bf16 (MatMul) with a constant matrix, 512³ to 2048³ and three of networks, on one thread. Runs and
 measurements of the peak alternate. Times are those of the thread on a core, and both sides the best of all rounds,
@@ -19,6 +19,7 @@ from onnx import TensorProto, helper
 
 from peaks import Peaks
 from tenon_session import Session
+from without_amx import refuse_matrix_registers
 
 SHAPES = [(512, 512, 512), (1024, 1024, 1024), (2048, 2048, 2048), (128, 3072, 768), (49, 512, 4608), (3136, 64, 576)]  # rows, columns, sum
 
@@ -44,7 +45,10 @@ def main():
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--tenon", required=True)
     parser.add_argument("--rounds", type=int, default=30)
+    parser.add_argument("--without-amx", action="store_true", help="without matrix registers, by the dot instructions")
     options = parser.parse_args()
+    if options.without_amx:
+        refuse_matrix_registers()
     rng = np.random.default_rng(1)
     with tempfile.TemporaryDirectory() as folder:
         folder = pathlib.Path(folder)
