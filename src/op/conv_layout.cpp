@@ -121,9 +121,10 @@ void choose_result(const LayoutContext& ctx, const ConvSizes& c, ConvChoice& cho
   if (c.groups != 1) return;
   // An image of one point reads little but weights.
   const bool one_point = std::all_of(ctx.shape.begin() + 2, ctx.shape.end(), tir::is_one);
-  const cost::Filled why = matrices                             ? cost::Filled::matrices
-                           : one_point && !choice.out && !c.dot ? cost::Filled::reads
-                                                                : cost::Filled::products;
+  const cost::Filled why = matrices                                   ? cost::Filled::matrices
+                           : c.dot && c.type.bits == 8 && !choice.out ? cost::Filled::dots
+                           : one_point && !choice.out && !c.dot       ? cost::Filled::reads
+                                                                      : cost::Filled::products;
   const int64_t outputs = cost::filled_channels(c.outputs, why, ctx.target);
   choice.out = cost::channel_block(outputs, c.type, ctx.target), choice.results = {{c.outputs, outputs}};
   const ChannelRuns runs =

@@ -19,6 +19,8 @@ constexpr int64_t kAddedShare = 8;
 constexpr int64_t kReadsShare = 1, kMatricesShare = 2;
 /// The same where slices begin behind the added channels, which would move one by one.
 constexpr int64_t kSlicesShare = 4;
+/// The same of bytes that fill no block: in plain layout they reach a tenth of the dot instructions' peak.
+constexpr int64_t kDotsShare = 2;
 /// Products for each one that counts: a dot instruction over whole vectors is worth more than so many.
 constexpr int64_t kMostJoined = 4;
 /// The same where sums are in matrix registers, which have seven times the products of dot instructions, and
@@ -52,6 +54,7 @@ int64_t filled_channels(int64_t channels, Filled why, const Target& target) {
   const int64_t share = why == Filled::reads      ? kReadsShare
                         : why == Filled::matrices ? kMatricesShare
                         : why == Filled::slices   ? kSlicesShare
+                        : why == Filled::dots     ? kDotsShare
                                                   : kAddedShare;
   return more * share <= channels ? channels + more : channels;
 }

@@ -65,6 +65,24 @@ TEST(ConvertLayout, ChannelsBehindASliceReachNoSum) {
   EXPECT_EQ(layouts(out), (std::vector<std::string>{"NCHW OIHW16o NCHW16c", kBlocks}));
 }
 
+TEST(ConvertLayout, BytesWhoseChannelsFitNoBlockFillOne) {
+  auto sums = op::make_attrs<op::ConvAttrs>([](op::ConvAttrs& a) { a.out_dtype = i32; });
+  for (int64_t outputs : {14, 20, 10}) {
+    Model m;
+    auto x = m.param("x", {1, 16, 3, 2}, u8);
+    const IRModule in =
+        m.done(m.op("nn.conv2d", {x, m.weight({outputs, 16, 1, 1}, 5, DataType::int_(8))}, sums));
+    PassContext context = make_context();
+    context.target = parse_target("llvm -mcpu=znver4");
+    const IRModule out = run_pass("convert_layout", run_pass("infer_types", in, context), context);
+    expect_valid(out);
+    // Ten and twenty would grow by more than a half.
+    EXPECT_EQ(layouts(out)[0].ends_with("NCHW16c"), outputs == 14) << layouts(out)[0];
+    const NDArray image = random_array({1, 16, 3, 2}, u8);
+    expect_close(run(in, {image}), run(out, {image}), 0);
+  }
+}
+
 TEST(ConvertLayout, PartsOfOtherRunsMeetInTheProgramsLayout) {
   Model m;
   auto x = m.param("x", {1, 16, 3, 2});
