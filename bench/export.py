@@ -298,7 +298,8 @@ MODELS = {"bert_base": bert_base, "vit_b16": vision("vit_b_16"), "swin_t": visio
           "tinynet_a": timm_vision("tinynet_a", 192), "mobilevitv2_050": timm_vision("mobilevitv2_050", 256),
           "crossvit_9": timm_vision("crossvit_9_240", 240), "mixnet_s": timm_vision("mixnet_s"),
           "nf_regnet_b1": timm_vision("nf_regnet_b1", 240), "visformer_tiny": timm_vision("visformer_tiny"),
-          "inception_next_a": timm_vision("inception_next_atto"),
+          "inception_next_a": timm_vision("inception_next_atto"), "dpn48b": timm_vision("dpn48b"),
+          "skresnet18": timm_vision("skresnet18"), "ghostnet_v2": timm_vision("ghostnetv2_100"), "fbnet_c": timm_vision("fbnetc_100"),
           "deeplab_mobilenet": deeplab, "minilm": minilm, "gpt2": gpt2, "wav2vec2": wav2vec2, "tcn": tcn, "lstm": lstm}
 
 
