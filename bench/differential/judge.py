@@ -280,21 +280,35 @@ def save(folder, model, feeds, exact):
     (folder / "exact.txt").write_text("\n".join(sorted(exact)))
 
 
-def needed(model, outputs):
-    """The model with these outputs only, and without what they do not need."""
-    made = copy.deepcopy(model)
-    graph = made.graph
-    wanted, kept = {o.name for o in outputs}, []
+def read_nodes(graph, wanted):
+    """The nodes of a graph that compute the names `wanted`, without what nobody reads in their bodies, either; their names join `wanted`."""
+    kept = []
     for node in reversed(graph.node):
-        if wanted & set(node.output):
-            kept.append(node)
-            wanted |= {i for i in node.input if i}
-            wanted |= set().union(*(outer_names(a.g) for a in node.attribute if a.type == onnx.AttributeProto.GRAPH))
-    for field, items in (("node", kept[::-1]), ("input", [i for i in graph.input if i.name in wanted]),
-                         ("initializer", [i for i in graph.initializer if i.name in wanted]), ("output", outputs)):
+        if not wanted & set(node.output):
+            continue
+        kept.append(copy.deepcopy(node))
+        wanted |= {i for i in node.input if i}
+        for body in (a.g for a in kept[-1].attribute if a.type == onnx.AttributeProto.GRAPH):
+            inside = {o.name for o in body.output}
+            replace_items(body, node=read_nodes(body, inside), initializer=[i for i in body.initializer if i.name in inside])
+            wanted |= outer_names(body)
+    return kept[::-1]
+
+
+def replace_items(graph, **fields):
+    for field, items in fields.items():
         items = [copy.deepcopy(i) for i in items]
         graph.ClearField(field)
         getattr(graph, field).extend(items)
+
+
+def needed(model, outputs):
+    """The model with these outputs only, and without what they do not need."""
+    made = copy.deepcopy(model)
+    graph, wanted = made.graph, {o.name for o in outputs}
+    nodes = read_nodes(graph, wanted)
+    replace_items(graph, node=nodes, input=[i for i in graph.input if i.name in wanted],
+                  initializer=[i for i in graph.initializer if i.name in wanted], output=outputs)
     return made
 
 
