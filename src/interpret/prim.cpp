@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Entries to the interpreter of tensor programs; pointers, and calls of other programs.
 #include "interpret/prim_impl.h"
+#include "ir/given_layout.h"
 
 namespace tenon {
 
@@ -95,6 +96,8 @@ void interpret_prim_func(const tir::PrimFunc& function, const std::vector<NDArra
       if (args[i].dtype() != want)
         error("T0353", fmt::format("argument {} has type {}, buffer {} has {}", i, to_string(args[i].dtype()),
                                    (*b)->name, to_string(want)));
+      if (const auto problem = tir::unlike_given_tensors(*b, tir::as_int))
+        error("T0363", fmt::format("the buffer `{}` {}", (*b)->name, *problem));
       storages.push_back({args[i], 0, {}, {}});
     } else if (p->dtype.is_handle()) {
       storages.push_back({args[i], 0, {}, {}});

@@ -6,6 +6,7 @@
 
 #include "ir/attr_keys.h"
 #include "ir/calls_out.h"
+#include "ir/given_layout.h"
 #include "ir/memory_plan.h"
 #include "ir/tir.h"
 #include "ir/verify.h"
@@ -360,6 +361,23 @@ class GraphVerifier {
                       f->params.size(), inputs->items.size(), c.type_args.size(),
                       symbolic ? symbolic->values.size() : 0),
           e);
+    else
+      layouts(*f, g->name, c, e);
+  }
+
+  /// Parameters are declared as the tensors lie that the call gives.
+  void layouts(const tir::PrimFuncNode& f, const std::string& callee, const graph::Call& c, const Expr& e) {
+    const auto* sizes = c.args.size() > 2 ? c.args[2].as<ShapeExpr>() : nullptr;
+    const size_t before = f.params.size() - (sizes ? sizes->values.size() : 0);
+    const auto value = [&](const PrimExpr& x) {
+      for (size_t k = before; k < f.params.size(); ++k)
+        if (f.params[k].get() == x.get()) return tir::as_int(sizes->values[k - before]);
+      return tir::as_int(x);
+    };
+    for (const tir::VarRef& p : f.params)
+      if (const auto b = f.buffer_map.find(p))
+        if (const auto problem = tir::unlike_given_tensors(*b, value))
+          add("T0363", fmt::format("the buffer `{}` of `{}` {}", (*b)->name, callee, *problem), e);
   }
 
   const std::string& name_;

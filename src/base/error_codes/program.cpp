@@ -204,6 +204,11 @@ std::span<const ErrorCode> program_codes() {
        "Move it to where all threads of the block come by."},
       {"T0362", "a block has too many threads",
        "The extents of its thread axes exceed what the simulation of devices allows.", "Bind smaller loops."},
+      {"T0363", "a parameter has another layout than what it is given",
+       "Tensors begin at their first element and lie row by row; the buffer of a program's parameter "
+       "declares "
+       "other strides or an offset, by which it would read other elements.",
+       "Leave strides and offset out, or index the buffer as the data lie."},
   };
   return codes;
 }

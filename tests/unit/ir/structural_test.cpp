@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Structural equality and hash, walks over long chains, the verifier's findings, and the runner of passes.
+#include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include <cmath>
@@ -299,6 +300,39 @@ TEST(Verify, GraphFunctions) {
   EXPECT_EQ(code(body({{y, graph::call(graph::get_op("call_tir_inplace"), {graph::global("main"), x})}}, y)),
             "T0326");
   EXPECT_EQ(code(body({{y, graph::shape_expr({tir::var("n")})}}, y)), "T0329");
+}
+
+TEST(Verify, ParametersLieAsTheTensorsThatACallGives) {
+  const auto problems = [](const std::string& layout, const std::string& sizes = "") {
+    IRModule m = parse_module(R"(
+@T.prim_func
+def copy(A: T.Buffer((3, 2), "float32")" +
+                              layout + R"(), B: T.Buffer((3, 2), "float32"), s: T.int64):
+    for i, j in T.grid(3, 2):
+        B[i, j] = A[i, j]
+
+@R.function
+def main(x: R.Tensor((3, 2), "float32")) -> R.Tensor((3, 2), "float32"):
+    y = R.call_tir(copy, (x,), R.Tensor((3, 2), "float32"), tir_vars=R.shape([)" +
+                              sizes + R"(]))
+    return y
+)");
+    DiagnosticList found;
+    verify(m, found);
+    std::string text;
+    for (const Diagnostic& d : found.all()) text += d.code + ": " + d.message;
+    return text;
+  };
+  EXPECT_EQ(problems("", "2"), "");
+  EXPECT_EQ(problems(", strides=(2, 1)", "2"), "");
+  EXPECT_EQ(problems(", strides=(s, 1)", "2"), "");
+  EXPECT_THAT(problems(", strides=(1, 3)", "2"),
+              testing::HasSubstr("the buffer `A` of `copy` has the stride 3 along axis 1, and a tensor 1"));
+  EXPECT_THAT(problems(", strides=(1, 1)", "2"),
+              testing::HasSubstr("has the stride 1 along axis 0, and a tensor 2"));
+  EXPECT_THAT(problems(", strides=(s, 1)", "1"), testing::HasSubstr("T0363: "));
+  EXPECT_THAT(problems(", elem_offset=1", "2"),
+              testing::HasSubstr("begins at element 1, and a tensor at its first"));
 }
 
 // ---------------------------------------------------------------- the runner
