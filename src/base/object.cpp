@@ -80,16 +80,21 @@ bool type_table::is_derived(uint32_t index, const TypeInfo* ancestor) {
 // no release pays for a lock.
 void detail::release(Object* object) {
   thread_local std::vector<Object*>* pending = nullptr;
+  const auto destroy = [](Object* o) { type_table::find(o->type_index)->destroy(o); };
   if (pending) {
-    pending->push_back(object);
-    return;
+    try {
+      return pending->push_back(object);
+    } catch (const std::bad_alloc&) {
+      return destroy(object);  // the list has no memory: nested, which gives some back
+    }
   }
-  std::vector<Object*> list{object};
+  std::vector<Object*> list;
   pending = &list;
+  destroy(object);
   while (!list.empty()) {
     Object* next = list.back();
     list.pop_back();
-    type_table::find(next->type_index)->destroy(next);
+    destroy(next);
   }
   pending = nullptr;
 }

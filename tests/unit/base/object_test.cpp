@@ -1,6 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <gtest/gtest.h>
+#include <sys/resource.h>
+#include <sys/wait.h>
+#include <unistd.h>
 
+#include <cstdlib>
 #include <thread>
 
 #include "base/container.h"
@@ -140,6 +144,33 @@ struct Pair : Object {
   Array<Ref<Leaf>> rest;
   static void fields(auto& f) { f.add("left", &Pair::left).def("rest", &Pair::rest); }
 };
+
+// Sanitizers reserve more addresses than the limit leaves.
+#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
+#define TENON_SANITIZED 1
+#elif defined(__has_feature)
+#if __has_feature(address_sanitizer) || __has_feature(thread_sanitizer)
+#define TENON_SANITIZED 1
+#endif
+#endif
+#ifndef TENON_SANITIZED
+TEST(Ref, ManyAreDestroyedWithoutMemory) {
+  const pid_t child = fork();
+  if (child == 0) {
+    Array<Any> many;
+    for (int i = 0; i < 1000000; ++i) many.push_back(Any(make<Dog>()));
+    const rlimit little{size_t(16) << 20, size_t(16) << 20};
+    setrlimit(RLIMIT_AS, &little);
+    for (size_t bytes = 1 << 20; bytes >= 16; bytes /= 2)
+      while (std::malloc(bytes)) continue;
+    many = Array<Any>();
+    _exit(0);
+  }
+  int status = -1;
+  ASSERT_EQ(waitpid(child, &status, 0), child);
+  EXPECT_TRUE(WIFEXITED(status) && WEXITSTATUS(status) == 0) << status;
+}
+#endif
 
 TEST(Reflect, FieldsAreReadAndWrittenByName) {
   auto leaf = make<Leaf>(int64_t(7), "seven", f32);
