@@ -83,6 +83,7 @@ void Machine::make_arena() {
     } else {
       arena = NDArray::empty({arena_bytes}, u8);
     }
+    arena.mut()->owner = Any(pool);  // what is copied from there finds the account
   } catch (...) {
     pool.mut()->reserve(-arena_bytes);
     throw;

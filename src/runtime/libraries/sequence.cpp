@@ -7,6 +7,7 @@
 
 #include "runtime/libraries/register.h"
 #include "runtime/libraries/values.h"
+#include "runtime/memory_pool.h"
 
 namespace tenon {
 namespace {
@@ -33,6 +34,23 @@ Any sequence_value(std::shared_ptr<std::vector<NDArray>> items, size_t size) {
   return Any(s);
 }
 
+/// A fresh tensor in the memory of the run that made `from`, where that is known: it counts against the run's
+/// limit, however many a loop makes.
+NDArray beside(const NDArray& from, const std::vector<int64_t>& shape, DataType dtype) {
+  Any owner = from->owner;
+  while (const auto whole = owner.try_as<NDArray>()) {
+    if (!whole->get()) break;
+    owner = (*whole)->owner;
+  }
+  const auto pool = owner.try_as<MemoryPool>();
+  return pool && *pool ? pool->mut()->tensor(shape, dtype) : NDArray::empty(shape, dtype);
+}
+NDArray copy_of(const NDArray& t) {
+  NDArray out = beside(t, t.shape(), t.dtype());
+  if (const size_t bytes = t.byte_size()) std::memcpy(out.data(), t.data(), bytes);
+  return out;
+}
+
 Any empty(Arguments) { return sequence_value(std::make_shared<std::vector<NDArray>>(), 0); }
 
 /// (list, tensor) → list. The tensor is copied: its memory may be the loop's.
@@ -41,7 +59,7 @@ Any append(Arguments a) {
   auto items = s.items;
   if (items->size() != s.size)
     items = std::make_shared<std::vector<NDArray>>(items->begin(), items->begin() + std::ptrdiff_t(s.size));
-  items->push_back(a[1].as<NDArray>().copy());
+  items->push_back(copy_of(a[1].as<NDArray>()));
   return sequence_value(std::move(items), s.size + 1);
 }
 
@@ -56,7 +74,7 @@ Any stack(Arguments a) {
   }
   const NDArray& first = (*s.items)[0];
   shape.insert(shape.end(), first.shape().begin(), first.shape().end());
-  NDArray out = NDArray::empty(shape, first.dtype());
+  NDArray out = beside(first, shape, first.dtype());
   auto* to = static_cast<char*>(out.data());
   for (size_t i = 0; i < s.size; ++i) {
     const NDArray& x = (*s.items)[i];
@@ -81,7 +99,7 @@ Any items(Arguments a) {
 /// Tensors are copied when they enter a sequence: their memory may be used again by the next operator.
 Any kept(const Any& v) {
   const auto t = v.try_as<NDArray>();
-  return t && t->get() ? Any(t->copy()) : v;
+  return t && t->get() ? Any(copy_of(*t)) : v;
 }
 /// A position in a sequence, counted from its end where it is negative.
 size_t position(const Operands& o, size_t i, size_t size, bool behind_last) {
@@ -183,7 +201,7 @@ Any concat(Arguments a) {
              std::to_string(axis));
     shape[axis] += extent;
   }
-  const NDArray out = NDArray::empty(shape, parts[0].dtype());
+  const NDArray out = beside(parts[0], shape, parts[0].dtype());
   const int64_t rows = product(shape.begin(), shape.begin() + std::ptrdiff_t(axis)),
                 width = product(shape.begin() + std::ptrdiff_t(axis), shape.end());
   int64_t begin = 0;
