@@ -1,5 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Converters: tensors made of parameters: constants, ranges, shapes as tensors.
+#include <limits>
+
 #include "import/onnx/values.h"
 
 namespace tenon::onnx {
@@ -35,16 +37,36 @@ Values shape_of(N& n) {
   }
   return {s};
 }
+/// Input i of Range where it is one whole number that is known.
+std::optional<int64_t> known_limit(N& n, size_t i) {
+  const SmallRef s = n.small(i);
+  return s && s->items.size() == 1 ? tir::as_int(s->items[0]) : std::nullopt;
+}
+/// How many integers there are. A distance of more than 63 bits, which wraps, ends the run.
+Expr integers_between(N& n, const Expr& start, const Expr& end, const Expr& step) {
+  Index distance(n, n.op("subtract", {end, start}));
+  if (known_limit(n, 0) != 0 || known_limit(n, 2).value_or(-1) < 0) {
+    const Expr turned = n.op("not_equal", {less(distance, 0), n.op("less", {end, start})}),
+               least = equal(distance, std::numeric_limits<int64_t>::min()),  // has no negative
+        wrapped = n.op("logical_or", {turned, n.op("logical_and", {least, less(Index(n, step), 0)})});
+    distance =
+        require(distance, n.op("logical_not", {wrapped}), "Range has more elements than 63 bits count");
+  }
+  return n.op("negative", {n.op("floor_divide", {n.op("negative", {distance.expr()}), step})});
+}
 /// The number of elements is computed first; then each is start + i · step.
 Values range_at_run_time(N& n) {
   const DataType t = n.dtype(0), wide = t.is_float() ? (t.bits > 32 ? f64 : f32) : i64;
   auto limit = [&](size_t i) { return scalar_input(n, i, wide, 0); };
-  const Expr start = limit(0), step = limit(2), distance = n.op("subtract", {limit(1), start});
-  Expr count;
-  if (t.is_float())
-    count = n.cast(n.op("ceil", {n.op("divide", {distance, step})}), i64);
-  else
-    count = n.op("negative", {n.op("floor_divide", {n.op("negative", {distance}), step})});
+  const Expr start = limit(0), end = limit(1);
+  Expr step = limit(2);
+  if (known_limit(n, 2).value_or(0) == 0) {
+    const Expr some = n.op("not_equal", {step, n.scalar(0, wide)});
+    step = require(Index(n, step), some, "the step of Range is zero").expr();
+  }
+  const Expr count = t.is_float()
+                         ? n.cast(n.op("ceil", {n.op("divide", {n.op("subtract", {end, start}), step})}), i64)
+                         : integers_between(n, start, end, step);
   const PrimExpr size = size_of_value(n, n.op("maximum", {count, n.scalar(0, i64)}), "range");
   auto prim = [](const PrimExpr& e) { return Expr(make<graph::PrimValue>(e)); };
   const Expr i = n.cast(n.op("arange", {prim(0), prim(size), prim(1)}, make_attrs<DTypeAttrs>(i64)), wide);

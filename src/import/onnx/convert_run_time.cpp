@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Operators that move and create elements, with parameters that only the run knows: positions are computed
 // and elements are picked there.
+#include <limits>
 #include <numbers>
 
 #include "import/onnx/values.h"
@@ -12,6 +13,9 @@ using N = NodeContext;
 using Shape = Array<PrimExpr>;
 
 namespace {
+constexpr int64_t kMost = std::numeric_limits<int64_t>::max();
+/// Widths of padding whose sums with a size stay in 64 bits; no memory holds that many elements.
+constexpr int64_t kWidest = int64_t(1) << 61;
 
 Index numbers(N& n, int64_t count, int64_t v) {
   return index_of(n, Shape(std::vector<PrimExpr>(size_t(count), v)));
@@ -145,9 +149,13 @@ Values expand_at_run_time(N& n) {
 Values tile_at_run_time(N& n) {
   auto [x, shape] = with_shape(n, 0);
   const int64_t rank = int64_t(shape.size());
-  const Index repeats = index_input(n, 1), extent = index_of(n, shape);
+  const Index extent = index_of(n, shape);
+  Index repeats = index_input(n, 1);
   if (repeats.length() != rank)
     n.malformed(fmt::format("Tile needs {} repeats, {} are given", rank, repeats.length()));
+  const Expr beyond = less(floor_div(numbers(n, rank, kMost), max(extent, 1)), repeats);
+  repeats = require(repeats, n.op("all", {not_(n, n.op("logical_or", {less(repeats, 0), beyond}))}),
+                    "a repeat of Tile is negative, or a size does not fit in 64 bits");
   const Shape out = sizes_of(repeats * extent, "size");
   for (int64_t i = 0; i < rank; ++i) x = pick(n, x, floor_mod(iota(n, out[size_t(i)]), extent[i]), i);
   return {x};
@@ -157,8 +165,13 @@ Values pad_at_run_time(N& n, const std::string& mode) {
   auto [x, shape] = with_shape(n, 0);
   const int64_t rank = int64_t(shape.size());
   const DataType t = n.dtype(0);
-  const Index pads = index_input(n, 1), all = index_of(n, shape);
+  const Index all = index_of(n, shape);
+  Index pads = index_input(n, 1);
   const int64_t half = pads.length() / 2;
+  pads = require(pads,
+                 n.op("all", {n.op("logical_and",
+                                   {less(pads, kWidest), less(numbers(n, pads.length(), -kWidest), pads)})}),
+                 "a width of Pad is too large");
   if (pads.length() % 2 != 0) n.malformed("'pads' of Pad has an odd number of widths");
   Index before = pads.range(0, half), after = pads.range(half, 2 * half);
   std::vector<int64_t> axes;
