@@ -222,8 +222,18 @@ class Regions {
       look(o.writes);
       // What a block updates it may read: reductions do not name that.
       if (!writes) look(o.reads);
-      if (known && outside_of_all(declared, indices)) tell(o, b, indices, writes, declared);
+      if (known && outside_of_all(declared, indices) && !outside_of_buffer(b, indices))
+        tell(o, b, indices, writes, declared);
     }
+  }
+  /// No region has what lies outside of the buffer; whether it runs, the checks of accesses know.
+  bool outside_of_buffer(const Buffer& b, const Array<PrimExpr>& indices) {
+    Box whole{nullptr, {}, {}};
+    for (const PrimExpr& size : b->shape) {
+      whole.begin.push_back(Sum{{}, 0});
+      whole.end.push_back(sums_.of(size));
+    }
+    return whole.begin.size() == indices.size() && outside_of_all({&whole}, indices);
   }
   /// An iteration that is outside of one box may be inside of another: of several each has to be left in any.
   bool outside_of_all(const std::vector<const Box*>& boxes, const Array<PrimExpr>& indices) {

@@ -83,6 +83,23 @@ TEST(VerifyRegions, WhatIsNotCertain) {
             "");
 }
 
+// Regions that follow from a body end where buffers do.
+TEST(VerifyRegions, WhatLiesOutsideOfTheBufferIsNoQuestionOfRegions) {
+  const auto never = [](const std::string& index) {
+    return judged(
+        "@T.prim_func\n"
+        "def f(I: T.Buffer((2,), \"int64\"), B: T.Buffer((6,), \"int64\")):\n"
+        "    for i in range(0):\n"
+        "        with T.block(\"b\"):\n"
+        "            v = T.axis.spatial(4, T.max(T.min(i, 3), 0))\n"
+        "            B[v] = I[v % 2] + I[" +
+        index + "]\n");
+  };
+  EXPECT_EQ(never("-1"), "");
+  EXPECT_EQ(never("2"), "");
+  EXPECT_EQ(block("A[v]", "B[v]", "            B[v] = A[v] + A[64]\n"), "T0337 8:13");
+}
+
 TEST(VerifyRegions, MemoriesAreKnown) {
   const auto in = [](const std::string& scope) {
     return judged(
