@@ -5,6 +5,7 @@
 #include <set>
 
 #include "ir/attr_keys.h"
+#include "ir/bodies.h"
 #include "ir/op.h"
 #include "ir/tir.h"
 #include "ir/walk.h"
@@ -141,6 +142,58 @@ std::optional<MergedPrograms> merge_programs(const ProgramCall& producer, const 
   out.call.program =
       program_of(all, out.call.name, int64_t(consumer.outputs.size()), joined_attrs(producer, consumer));
   return out;
+}
+
+IRModule ProgramMerger::run() {
+  for (const auto& [name, f] : graph_functions(module_)) {
+    uses_ = count_uses(*f);
+    const Expr next = body(f->body);
+    if (!next.same_as(f->body)) module_.set(name, with_bodies(f, {next}));
+  }
+  erase_uncalled(module_, merged_);
+  return module_;
+}
+
+Expr ProgramMerger::body(const Expr& e) {
+  Body here;
+  Body* const around = at_;
+  bool changed = false;
+  for (Binding b : bindings_of(e)) {
+    if (b.is<VarBindingNode>()) {
+      changed |= map_bodies(b, [&](const Expr& x) { return body(x); });
+      at_ = &here;
+      while (merge(b)) changed = true;
+      here.place[b->var.get()] = here.bindings.size();
+    }
+    here.bindings.push_back(b);
+  }
+  at_ = around;
+  if (!changed) return e;
+  std::erase_if(here.bindings, [](const Binding& b) { return !b; });
+  return make_body(here.bindings, result_of(e));
+}
+
+std::optional<ProgramCall> ProgramMerger::made_by(const Var* v) const {
+  const auto at = at_->place.find(v);
+  if (at == at_->place.end() || !at_->bindings[at->second]) return std::nullopt;
+  return program_call(at_->bindings[at->second]->value, module_);
+}
+
+int ProgramMerger::uses(const Var* v) const {
+  const auto it = uses_.find(v);
+  return it == uses_.end() ? 0 : it->second;
+}
+
+void ProgramMerger::replace(Binding& b, ProgramCall call, const std::vector<const Var*>& taken,
+                            const std::set<std::string>& names) {
+  call.name = module_.fresh_name(call.name);
+  call.program.edit()->attrs.set("global_symbol", Any(call.name));
+  module_.set(call.name, call.program);
+  merged_.insert(call.name);
+  merged_.insert(names.begin(), names.end());
+  b = make<VarBindingNode>(b->var, with_type(call_tir(global(call.name), call.args, call.outputs),
+                                             b->value->type, b->value->origin));
+  for (const Var* v : taken) at_->bindings[at_->place.at(v)] = Binding();
 }
 
 BufferUses buffer_uses(const tir::Stmt& s) {

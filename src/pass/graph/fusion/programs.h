@@ -42,6 +42,39 @@ struct MergedPrograms {
 std::optional<MergedPrograms> merge_programs(const ProgramCall& producer, const ProgramCall& consumer,
                                              size_t at);
 
+/// Takes programs into those that read them, in all graph functions of a module.
+class ProgramMerger {
+ public:
+  explicit ProgramMerger(IRModule module) : module_(std::move(module)) {}
+  virtual ~ProgramMerger() = default;
+  IRModule run();
+
+ protected:
+  /// Takes some of the programs that are bound before it into the call that `b` binds (`replace`); asked
+  /// again until there is none.
+  virtual bool merge(Binding& b) = 0;
+  /// The call that binds `v` in front of the one at hand, in the same body; nullopt: none, or it was taken.
+  std::optional<ProgramCall> made_by(const Var* v) const;
+  int uses(const Var* v) const;
+  /// `b` binds the call in place of its own, and what it was made of goes: the bindings of `taken`, and the
+  /// programs `names` where nothing else calls them.
+  void replace(Binding& b, ProgramCall call, const std::vector<const Var*>& taken,
+               const std::set<std::string>& names);
+  const IRModule& module() const { return module_; }
+
+ private:
+  struct Body {
+    std::vector<Binding> bindings;
+    std::unordered_map<const Var*, size_t> place;
+  };
+  Expr body(const Expr& e);
+
+  IRModule module_;
+  Body* at_ = nullptr;
+  std::unordered_map<const Var*, int> uses_;
+  std::set<std::string> merged_;
+};
+
 /// Buffers that a statement loads from, and those that it stores to, each once, in order of appearance.
 struct BufferUses {
   std::vector<tir::Buffer> loads, stores;
