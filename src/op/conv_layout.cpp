@@ -162,8 +162,9 @@ struct ConvData {
 ConvData arranged_data(LayoutContext& ctx, const ConvSizes& c, const ConvChoice& choice) {
   const Expr& x = ctx.call.args[0];
   const LaidOut* have = c.dot && !c.depthwise ? ctx.laid_out(x) : filled_up(ctx, c);
-  // Groups that fill up the last one need its channels.
-  const bool all = !have || c.groups == 1 || c.depthwise || have->channels == c.groups * c.per_group;
+  // Groups that fill up the last one need its channels, and none between their own.
+  const bool all = !have || c.groups == 1 || c.depthwise ||
+                   (have->parts.empty() && have->channels == c.groups * c.per_group);
   if (have && all && trailing_block(have->layout) == choice.data) {
     // Added channels meet no others, or integers meet weights of 0.
     const bool as_it_is = have->channels == c.inputs || c.depthwise || (c.dot && ctx.dtype == i32);

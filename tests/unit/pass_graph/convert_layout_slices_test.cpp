@@ -95,6 +95,29 @@ TEST(ConvertLayout, PartsOfOtherRunsMeetInTheProgramsLayout) {
           {random_array({1, 16, 3, 2})});
 }
 
+TEST(ConvertLayout, JoinedGroupsReadNoAddedChannels) {
+  const DataType narrow = DataType::bfloat16();
+  Model m;
+  auto x = m.param("x", {1, 32, 3, 2}, narrow);
+  auto sums = [](int64_t groups) {
+    return op::make_attrs<op::ConvAttrs>([=](op::ConvAttrs& a) { a.groups = groups, a.out_dtype = f32; });
+  };
+  auto piece = [&](int64_t n) {
+    const Expr wide = m.op("nn.conv2d", {x, m.weight({n, 32, 1, 1}, 5, narrow)}, sums(1));
+    return m.op("cast", {wide}, op::make_attrs<op::CastAttrs>(narrow));
+  };
+  // 104 channels fill 128, and 17 groups of 8 five of 32: as many as the joined parts have.
+  const Expr both = m.op("concat", {op::tuple({piece(104), piece(32)})}, along_channels());
+  const IRModule in = m.done(m.op("nn.conv2d", {both, m.weight({136, 8, 1, 1}, 7, narrow)}, sums(17)));
+  PassContext context = make_context();
+  context.target = parse_target("llvm -mcpu=sapphirerapids");
+  const IRModule out = run_pass("convert_layout", run_pass("infer_types", in, context), context);
+  expect_valid(out);
+  EXPECT_TRUE(layouts(out)[0].ends_with("c")) << layouts(out)[0];
+  const NDArray image = random_array({1, 32, 3, 2}, narrow);
+  expect_close(run(in, {image}), run(out, {image}), 1e-2);
+}
+
 TEST(ConvertLayout, SlicesOfFewerThanHalfABlockAddNothing) {
   Model m;
   auto x = m.param("x", {1, 16, 3, 2});
