@@ -33,8 +33,10 @@ LaidOut layout_of_operands(const LayoutContext& ctx) {
     const Shape s = shape_or_empty(e);
     if (!x || s.size() != ctx.shape.size() || !same_dim(s[1], ctx.shape[1])) continue;
     const int64_t block = trailing_block(x->layout);
-    const bool smaller = block && block < trailing_block(out.layout) && tir::is_const_int(s[1], x->channels);
-    if (!out.channels || (of_points && !one_point(s)) || (of_points == one_point(s) && smaller))
+    auto smaller = [&] {
+      return block && block < trailing_block(out.layout) && tir::is_const_int(s[1], x->channels);
+    };
+    if (!out.channels || (of_points && !one_point(s)) || (of_points == one_point(s) && smaller()))
       out = *x, of_points = one_point(s);
   }
   return out;
