@@ -2,7 +2,6 @@
 #include "analysis/shared_axes.h"
 
 #include <algorithm>
-#include <numeric>
 
 #include "ir/find_node.h"
 
@@ -75,7 +74,8 @@ class Finder {
   std::optional<SharedAxes> run(const PrimFunc& f) {
     const auto* root = f->body.as<BlockRealize>();
     if (!root || !root->block->iter_vars.empty() || root->block->init ||
-        !root->block->match_buffers.empty() || !read_buffers(root->block) || !read_stages(root->block->body))
+        !root->block->match_buffers.empty() || !read_buffers(root->block) || between_.empty() ||
+        !read_stages(root->block->body))
       return std::nullopt;
     return axes();
   }
@@ -99,14 +99,16 @@ class Finder {
     for (const Stmt& s : seq ? seq->seq : Array<Stmt>{body}) {
       const Ref<BlockRealize> r = plain_nest(s);
       if (!r || mentions_any_buffer(r, made)) return false;  // results that another stage reads
-      made.push_back(r->block->body.as<BufferStore>()->buffer);
-      if (is_between(made.back())) made.pop_back();
+      const BufferStore& store = *r->block->body.as<BufferStore>();
+      if (!is_between(store.buffer)) made.push_back(store.buffer);
       stages_.push_back({r, {}});
       for (const IterVar& v : r->block->iter_vars) {
         const auto n = as_int(v->dom->extent);
         if (!n) return false;
         stages_.back().place.push_back(places_.add(*n));
-        if (v->kind != IterKind::spatial) places_.break_axis(stages_.back().place.back());
+        // Runs along an axis that the result does not tell apart would write over one another.
+        if (v->kind != IterKind::spatial || !mentions(store.indices, v->var.get()))
+          places_.break_axis(stages_.back().place.back());
       }
       read_accesses(stages_.back());
     }
@@ -175,7 +177,7 @@ class Finder {
   }
 
   std::optional<SharedAxes> axes() const {
-    if (stages_.empty() || between_.empty()) return std::nullopt;
+    if (stages_.empty()) return std::nullopt;
     const Between& largest =
         *std::ranges::max_element(between_, {}, [&](const Between& b) { return elements(b); });
     SharedAxes out;

@@ -15,19 +15,42 @@ using namespace tir;
 
 namespace {
 
+/// The block in loops of these names, one for each of its iterators.
+Stmt in_loops(const Ref<Block>& block, const std::vector<std::string>& names) {
+  Array<PrimExpr> values;
+  std::vector<VarRef> loops;
+  for (size_t i = 0; i < names.size(); ++i) {
+    loops.push_back(var(names[i], block->iter_vars[i]->var->dtype));
+    values.push_back(loops.back());
+  }
+  Stmt out = make<BlockRealize>(values, true_(), with_regions(block));
+  for (size_t i = loops.size(); i-- > 0;)
+    out = for_(loops[i], PrimExpr(0), block->iter_vars[i]->dom->extent, out, ForKind::serial);
+  return out;
+}
+
+/// A block around others, over `iters`, which are called as its loops are behind a "v".
+Stmt around(const Array<IterVar>& iters, const Stmt& body, const Array<Buffer>& allocs,
+            const std::string& name) {
+  std::vector<std::string> names;
+  for (const IterVar& v : iters) names.push_back(v->var->name.substr(1));
+  return in_loops(make<Block>(iters, Array<BufferRegion>(), Array<BufferRegion>(), name, body, Stmt(), allocs,
+                              Array<MatchBufferRegion>(), AttrMap()),
+                  names);
+}
+
 struct RowBlocker {
-  State& s;
   const SharedAxes axes;
   const int64_t parts, rows;
   const int64_t part = axes.extent.back() / parts, blocks = (part + rows - 1) / rows;
+  const bool apart = blocks * rows == part;  ///< blocks do not overlap
   /// Iterators of the block around: the axes of tasks, then the part, and, in the block of rows, its number.
   Array<IterVar> tasks = {}, numbers = {};
   BufferMap smaller = {};
 
   PrimExpr first_row() const {
     const VarRef &p = tasks.back()->var, &n = numbers[0]->var;
-    const PrimExpr at =
-        blocks * rows == part ? n * PrimExpr(rows) : min(n * PrimExpr(rows), PrimExpr(part - rows));
+    const PrimExpr at = apart ? n * PrimExpr(rows) : min(n * PrimExpr(rows), PrimExpr(part - rows));
     return parts == 1 ? at : p * PrimExpr(part) + at;
   }
 
@@ -59,7 +82,7 @@ struct RowBlocker {
     VarMap whole;  // iterators as the program has them
     VarRef row;
     Array<IterVar> iters;
-    std::vector<VarRef> loops;
+    std::vector<std::string> loops;
     for (size_t i = 0; i < old->iter_vars.size(); ++i) {
       const IterVar& v = old->iter_vars[i];
       if (goes(of.iterator, i)) {
@@ -73,17 +96,13 @@ struct RowBlocker {
       const VarRef& next = iters.back()->var;
       if (is) row = next;
       whole[v->var.get()] = is ? first_row() + next : PrimExpr(next);
-      loops.push_back(var(of.block->iter_values[i].as<Var>()->name, v->var->dtype));
+      loops.push_back(of.block->iter_values[i].as<Var>()->name);
     }
     auto moved = [&](const Stmt& t) { return t ? inside(t, whole, row) : t; };
-    auto block = make<Block>(iters, Array<BufferRegion>(), Array<BufferRegion>(), old->name, moved(old->body),
-                             moved(old->init), Array<Buffer>(), Array<MatchBufferRegion>(), old->annotations);
-    Array<PrimExpr> values;
-    for (const VarRef& l : loops) values.push_back(l);
-    Stmt out = make<BlockRealize>(values, true_(), with_regions(block));
-    for (size_t i = loops.size(); i-- > 0;)
-      out = for_(loops[i], PrimExpr(0), iters[i]->dom->extent, out, ForKind::serial);
-    return out;
+    return in_loops(
+        make<Block>(iters, Array<BufferRegion>(), Array<BufferRegion>(), old->name, moved(old->body),
+                    moved(old->init), Array<Buffer>(), Array<MatchBufferRegion>(), old->annotations),
+        loops);
   }
 
   /// `t` with iterators as `whole` has them; tensors between stages are indexed by the row of the block.
@@ -116,23 +135,6 @@ struct RowBlocker {
   }
 };
 
-/// A block over `iters`, each bound to a loop around it.
-Stmt block_in_loops(const Array<IterVar>& iters, const Stmt& body, const Array<Buffer>& allocs,
-                    const std::string& name) {
-  auto block = make<Block>(iters, Array<BufferRegion>(), Array<BufferRegion>(), name, body, Stmt(), allocs,
-                           Array<MatchBufferRegion>(), AttrMap());
-  Array<PrimExpr> values;
-  std::vector<VarRef> loops;
-  for (const IterVar& v : iters) {
-    loops.push_back(var(v->var->name.substr(1)));
-    values.push_back(loops.back());
-  }
-  Stmt out = make<BlockRealize>(values, true_(), with_regions(block));
-  for (size_t i = loops.size(); i-- > 0;)
-    out = for_(loops[i], PrimExpr(0), iters[i]->dom->extent, out, ForKind::serial);
-  return out;
-}
-
 }  // namespace
 
 static std::vector<int32_t> block_rows(State& s, int32_t id, int64_t parts, int64_t rows) {
@@ -147,8 +149,8 @@ static std::vector<int32_t> block_rows(State& s, int32_t id, int64_t parts, int6
     s.refuse("T0782", id, fmt::format("{} rows have no {} equal parts", extent, parts));
   if (rows < 1 || rows > extent / parts)
     s.refuse("T0782", id, fmt::format("a part of {} rows has no block of {}", extent / parts, rows));
-  RowBlocker b{s, *axes, parts, rows};
-  if (b.blocks * rows != b.part && may_alias(s.function))
+  RowBlocker b{*axes, parts, rows};
+  if (!b.apart && may_alias(s.function))
     s.refuse(
         "T0782", id,
         fmt::format("blocks of {} in {} rows overlap, and results may lie where operands do", rows, b.part),
@@ -157,9 +159,8 @@ static std::vector<int32_t> block_rows(State& s, int32_t id, int64_t parts, int6
     b.tasks.push_back(iter_var(range(PrimExpr(0), PrimExpr(axes->extent[i])), fmt::format("vtask{}", i)));
   b.tasks.push_back(iter_var(range(PrimExpr(0), PrimExpr(parts)), "vpart"));
   // Blocks that overlap make the same rows twice, one after the other.
-  const bool apart = b.blocks * rows == b.part;
   b.numbers.push_back(iter_var(range(PrimExpr(0), PrimExpr(b.blocks)), "vrows",
-                               apart ? IterKind::spatial : IterKind::opaque));
+                               b.apart ? IterKind::spatial : IterKind::opaque));
   b.make_buffers();
   Array<Stmt> stages, all;
   for (const int32_t nest : s.children(root)) {
@@ -180,9 +181,9 @@ static std::vector<int32_t> block_rows(State& s, int32_t id, int64_t parts, int6
       allocs.push_back(b.smaller.at(x.buffer.get()));
   }
   const std::string rows_name = s.fresh_block_name("rows"), task_name = s.fresh_block_name("task");
-  const Stmt inner = block_in_loops(b.numbers, seq(stages), allocs, rows_name);
+  const Stmt inner = around(b.numbers, seq(stages), allocs, rows_name);
   s.open.insert({rows_name, task_name});
-  all.push_back(block_in_loops(b.tasks, inner, {}, task_name));
+  all.push_back(around(b.tasks, inner, {}, task_name));
   s.replace_body(root, seq(all), kept);
   return s.loops_of(s.names.at(task_name));
 }

@@ -141,13 +141,6 @@ bool symbolic_product(const Nest& n, const Tile& t) {
          std::ranges::any_of(n.reduce, symbolic);
 }
 
-/// Elements of a buffer; 0: a size is not known.
-int64_t elements_of(const tir::Buffer& b) {
-  int64_t size = 1;
-  for (const PrimExpr& d : b->shape) size *= tir::as_int(d).value_or(0);
-  return size;
-}
-
 /// Elements of an operand that the iterators meet, each once.
 double elements_met(const Nest& n, const Access& l) {
   double elements = 1;

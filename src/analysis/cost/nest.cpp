@@ -57,6 +57,12 @@ int Nest::result_dim(int iterator) const {
   return -1;
 }
 
+int64_t elements_of(const tir::Buffer& b) {
+  int64_t size = 1;
+  for (const PrimExpr& d : b->shape) size *= tir::as_int(d).value_or(0);
+  return size;
+}
+
 int64_t lanes_for(int64_t bits, const Target& target) {
   return int64_t(
       std::bit_floor(uint64_t(std::max<int64_t>(1, target->vector_bits / std::max<int64_t>(8, bits)))));

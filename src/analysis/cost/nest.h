@@ -53,6 +53,8 @@ struct Nest {
   int result_dim(int iterator) const;
 };
 
+/// Elements of a buffer; 0: a size is not known.
+int64_t elements_of(const tir::Buffer& b);
 /// Vector lanes, a power of two, for types of `bits` (of bytes at least), or for the widest that a nest
 /// touches.
 int64_t lanes_for(int64_t bits, const Target& target);

@@ -44,11 +44,6 @@ bool is_reduction(const Ref<Block>& b) {
   return std::any_of(b->iter_vars.begin(), b->iter_vars.end(),
                      [](const IterVar& v) { return v->kind == IterKind::reduce; });
 }
-double elements_of(const Buffer& b) {
-  double n = 1;
-  for (const PrimExpr& d : b->shape) n *= double(*as_int(d));
-  return n;
-}
 
 struct Traffic {
   double between = 0;  ///< bytes of the tensors that stages hand on, in memory
@@ -79,7 +74,7 @@ Traffic traffic_of(const SharedAxes& axes) {
                                [&](const PrivateBuffer& x) { return x.buffer.same_as(b) && x.has_rows(); });
   };
   std::set<const Object*> made_by_product;
-  double largest = 0;
+  int64_t largest = 0;
   for (const PrivateBuffer& b : axes.buffers)
     if (b.has_rows()) largest = std::max(largest, elements_of(b.buffer));
   for (const StageAxes& stage : axes.stages) {
@@ -104,7 +99,7 @@ Traffic traffic_of(const SharedAxes& axes) {
   }
   for (const PrivateBuffer& b : axes.buffers)
     if (stays.count(b.buffer.get()) && b.has_rows())
-      out.between += elements_of(b.buffer) * double(b.buffer->dtype.bits) / 8;
+      out.between += double(elements_of(b.buffer)) * double(b.buffer->dtype.bits) / 8;
   return out;
 }
 
