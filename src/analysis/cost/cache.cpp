@@ -291,7 +291,7 @@ int64_t stream_ahead(const Nest& nest, const Access& operand, const Tile& tile, 
     return double(ahead) * bytes < kAheadShare * double(target->l2_bytes) ? ahead : 0;
   };
   if (const int block = block_iterator(nest, operand, tile.vector); block >= 0)
-    return in_time(operand.stride[size_t(block)]);
+    return in_time(operand.stride[size_t(block)] * tile.size(block));
   // A tile that begins inside a panel reads to the end of the next one.
   const int64_t panel = operand.panel.empty() ? 0 : operand.panel[v];
   if (panel == 0 && nest.extent[v] > tile.width()) return 0;  // a tile's part lies in pieces
