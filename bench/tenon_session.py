@@ -6,12 +6,11 @@ BFLOAT16 = 16  # ONNX's number
 
 
 class Session:
-    """`artifact` with fixed inputs, in order, on `threads` threads; outputs are this object's own arrays: a first run tells
-    the sizes of symbolic ones. bfloat16 is given and taken as uint16, its bits."""
+    """`artifact` with fixed inputs, in order, on `threads` threads; outputs are the tensors that a first run made: aligned to
+    lines of the cache, as those of an array of NumPy are not. bfloat16 is given and taken as uint16, its bits."""
 
     def __init__(self, artifact, inputs, threads):
         import tenon
-        from tenon import arrays
 
         options = tenon.SessionOptions()
         options.intra_op_num_threads = threads
@@ -24,18 +23,12 @@ class Session:
             else:
                 value = tenon.OrtValue.ortvalue_from_numpy(array)
             self._binding.bind_ortvalue_input(info.name, value)
-        free = []
-        for name, dtype, shape in self._session.outputs:
-            if shape is not None and all(isinstance(size, int) for size in shape):
-                self._binding.bind_ortvalue_output(name, tenon.OrtValue(np.zeros(shape, arrays.numpy_dtype(dtype))))
-            else:
-                self._binding.bind_output(name)
-                free.append(name)
-        if free and all(dtype for _, dtype, _ in self._session.outputs):
+        for name, _, _ in self._session.outputs:
+            self._binding.bind_output(name)
+        if all(dtype for _, dtype, _ in self._session.outputs):
             self.run()
             for (name, _, _), value in zip(self._session.outputs, self._binding.get_outputs()):
-                if name in free:
-                    self._binding.bind_ortvalue_output(name, value)
+                self._binding.bind_ortvalue_output(name, value)
 
     def run(self):
         self._session.run_with_iobinding(self._binding)
