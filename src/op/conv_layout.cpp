@@ -121,10 +121,10 @@ void choose_result(const LayoutContext& ctx, const ConvSizes& c, ConvChoice& cho
   if (c.groups != 1) return;
   // An image of one point reads little but weights.
   const bool one_point = std::all_of(ctx.shape.begin() + 2, ctx.shape.end(), tir::is_one);
-  const cost::Filled why = matrices                                   ? cost::Filled::matrices
-                           : c.dot && c.type.bits == 8 && !choice.out ? cost::Filled::dots
-                           : one_point && !choice.out && !c.dot       ? cost::Filled::reads
-                                                                      : cost::Filled::products;
+  const cost::Filled why = matrices                             ? cost::Filled::matrices
+                           : c.dot && !choice.out               ? cost::Filled::dots
+                           : one_point && !choice.out && !c.dot ? cost::Filled::reads
+                                                                : cost::Filled::products;
   const int64_t outputs = cost::filled_channels(c.outputs, why, ctx.target);
   choice.out = cost::channel_block(outputs, c.type, ctx.target), choice.results = {{c.outputs, outputs}};
   const ChannelRuns runs =
@@ -294,9 +294,8 @@ std::optional<LaidOut> layout_of_conv(LayoutContext& ctx, size_t n) {
   ConvChoice choice = choose_blocks(ctx, *c);
   if (!choice.out && c->groups == 1) return std::nullopt;
   if (c->groups > 1 && !c->depthwise) {
-    const bool bytes = c->dot && ctx.dtype == i32,
-               matrices = multiplies_matrices(ctx.target, c->type, c->type);
-    if (matrices || (bytes && !whole_blocks(*c, choice)))
+    const bool matrices = multiplies_matrices(ctx.target, c->type, c->type);
+    if (matrices || (c->dot && !whole_blocks(*c, choice)))
       join_groups(ctx, *c), choice = choose_blocks(ctx, *c);
     if (!whole_blocks(*c, choice)) return conv_by_groups(ctx, *c);
     a.groups = c->groups;

@@ -4,6 +4,7 @@
 
 #include "analysis/cost/nest.h"
 #include "target/matrix_registers.h"
+#include "target/narrow_float.h"
 
 namespace tenon::cost {
 namespace {
@@ -19,7 +20,8 @@ constexpr int64_t kAddedShare = 8;
 constexpr int64_t kReadsShare = 1, kMatricesShare = 2;
 /// The same where slices begin behind the added channels, which would move one by one.
 constexpr int64_t kSlicesShare = 4;
-/// The same of bytes that fill no block: in plain layout they reach a tenth of the dot instructions' peak.
+/// The same where a dot instruction has a group of inputs and results fill no block: in plain layout they
+/// reach a tenth of its peak.
 constexpr int64_t kDotsShare = 2;
 /// Products for each one that counts: a dot instruction over whole vectors is worth more than so many.
 constexpr int64_t kMostJoined = 4;
@@ -70,7 +72,7 @@ int64_t grouped_channel_block(int64_t channels, DataType data, const Target& tar
 int64_t joined_groups(const Groups& g, const Target& target) {
   const int64_t lanes = target->lanes(f32), row = kMatrixRowBytes / g.data.bytes();
   const bool matrices = multiplies_matrices(target, g.data, g.data);
-  if (!matrices && g.data.is_float()) return 1;
+  if (!matrices && g.data.is_float() && !bf16_dots_pay(target)) return 1;
   const int64_t most = matrices ? kMostJoinedInMatrices : kMostJoined;
   auto fit = [&](int64_t k, int64_t width) {
     const int64_t whole = ceil_div(g.number, k) * k;  // with those that fill up the last one

@@ -14,8 +14,8 @@ bool worth_packing(int64_t rows, int64_t bytes, const Target& target);
 /// divides them, or more that fill the rows of matrix registers; 0: neither does.
 int64_t channel_block(int64_t channels, DataType data, const Target& target);
 /// What takes the time of a convolution whose results are filled up: products, reading weights, products in
-/// matrix registers, moving slices of the results that begin inside of a block, or products of bytes whose
-/// channels fill no block: dot instructions take blocks.
+/// matrix registers, moving slices of the results that begin inside of a block, or dot instructions whose
+/// results fill no block, which they need.
 enum class Filled : uint8_t { products, reads, matrices, slices, dots };
 /// Channels with those added that fill the last vector, where whole vectors are worth more than the added
 /// work.

@@ -406,7 +406,13 @@ TEST(ChannelBlocks, FillRowsOfMatrixRegisters) {
   EXPECT_EQ(joined_groups({3, 2, 2, bf16, 0}, t), 1) << "most products would be with zeros";
   EXPECT_EQ(joined_groups({32, 4, 4, u8, 0}, machine(512)), 4) << "a vector";
   EXPECT_EQ(joined_groups({13, 8, 8, u8, 0}, machine(512)), 2);
-  EXPECT_EQ(joined_groups({32, 4, 4, bf16, 0}, machine(512)), 1) << "floats by dot instructions stay apart";
+  Target dots = machine(512);
+  EXPECT_EQ(joined_groups({32, 4, 4, bf16, 0}, dots), 1) << "no instruction multiplies them";
+  dots.edit()->features = {"avx512f", "avx512vl", "avx512_bf16"};
+  EXPECT_EQ(joined_groups({32, 4, 4, bf16, 0}, dots), 4);
+  EXPECT_EQ(joined_groups({13, 8, 8, bf16, 0}, dots), 2) << "the last one filled up";
+  dots.edit()->bf16_dots = 0.5;
+  EXPECT_EQ(joined_groups({32, 4, 4, bf16, 0}, dots), 1) << "multiply-adds of float32 are as fast";
   EXPECT_EQ(grouped_channel_block(3, u8, t), 4) << "one group of bytes";
   EXPECT_EQ(grouped_channel_block(3, bf16, t), 2) << "groups of two";
 }
@@ -479,6 +485,17 @@ TEST(Batches, PassByABlockOfWeightsWhereThatReadsLess) {
   EXPECT_EQ(blocks_outermost(batch(4, 4, 3136, 64), tile, t), -1) << "the weights stay near";
   EXPECT_EQ(blocks_outermost(batch(4, 32, 784, 1152), tile, t), -1) << "the data would be read 32 times";
   EXPECT_EQ(blocks_outermost(batch(kUnknown, 32, 7, 4608), tile, t), -1);
+}
+
+TEST(Hints, RunAheadByAllBlocksOfATile) {
+  // y[b, m, l] = Σ x[m, k] · w[b, k, l], blocks of 16 lanes.
+  const Nest nest = contraction({32, 49, 16, 1024}, {0, 1, 2}, {{1, 3}, {0, 3, 2}});
+  auto ahead = [&](int64_t blocks) {
+    const Tile tile{.vector = 2, .rows = 1, .rows2 = 0, .lanes = 16, .row_count = 7, .row2_count = blocks};
+    return stream_ahead(nest, nest.loads[1], tile, 7, machine());
+  };
+  EXPECT_EQ(ahead(1), 16 * 1024);
+  EXPECT_EQ(ahead(2), 2 * 16 * 1024);
 }
 
 TEST(Parts, OfWeightsThatLeaveTheCachePassByAllRows) {
