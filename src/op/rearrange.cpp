@@ -106,28 +106,37 @@ std::optional<SlicedRuns> sliced_runs(const ChannelRuns& runs, int64_t begin, in
   return out.runs.empty() ? std::nullopt : std::optional(out);
 }
 
-/// Channels from the beginning of a block on are whole blocks, of which the last may be filled up.
+/// Channels from the beginning of a block on are whole blocks, of which the last may be filled up; places of
+/// other axes are the same.
 std::optional<LaidOut> layout_of_slice(LayoutContext& ctx) {
   const LaidOut* x = ctx.laid_out(ctx.call.args[0]);
   const auto have = shape_of(tensor_arg(ctx.call, 0));
   const int64_t block = x ? trailing_block(x->layout) : 0;
-  if (!block || !have || have->size() != ctx.shape.size()) return std::nullopt;
+  const auto plain = have ? program_layout(have->size()) : std::nullopt;
+  if (!block || !plain || have->size() != ctx.shape.size()) return std::nullopt;
   const auto of = slices(attrs_of<StridedSliceAttrs>(ctx.call), *have);
-  for (size_t i = 0; i < of.size(); ++i)
-    if (i != 1 && !(of[i].stride == 1 && tir::is_zero(of[i].begin) && same_dim(of[i].extent, (*have)[i])))
-      return std::nullopt;
   const auto begin = tir::as_int(of[1].begin), channels = tir::as_int(of[1].extent),
              all = tir::as_int((*have)[1]);
   if (of[1].stride != 1 || !begin || !channels || !all) return std::nullopt;
   const auto sliced = sliced_runs(x->runs(*all), *begin, *begin + *channels, block);
   if (!sliced) return std::nullopt;
   const LaidOut out = in_runs({}, x->layout, sliced->runs);
+  StridedSliceAttrs a;
+  auto take = [&](size_t axis, PrimExpr from, PrimExpr to) {
+    a.axes.push_back(int64_t(x->layout.name().find(plain->name()[axis])));
+    a.begin.push_back(std::move(from)), a.end.push_back(std::move(to));
+  };
+  for (size_t i = 0; i < of.size(); ++i) {
+    if (i == 1) {
+      take(i, PrimExpr(sliced->begin / block), PrimExpr((sliced->begin + out.channels) / block));
+    } else if (of[i].stride != 1 || !tir::is_zero(of[i].begin) || !same_dim(of[i].extent, (*have)[i])) {
+      const auto from = tir::as_int(of[i].begin), size = tir::as_int(of[i].extent);
+      if (of[i].stride != 1 || !from || !size) return std::nullopt;
+      take(i, PrimExpr(*from), PrimExpr(*from + *size));
+    }
+  }
   return out.with(
-      ctx.make("strided_slice", {x->tensor}, make_attrs<StridedSliceAttrs>([&](StridedSliceAttrs& a) {
-                 a.axes = {int64_t(x->layout.name().find('C'))};
-                 a.begin = {PrimExpr(sliced->begin / block)};
-                 a.end = {PrimExpr((sliced->begin + out.channels) / block)};
-               })));
+      ctx.make("strided_slice", {x->tensor}, make_attrs<StridedSliceAttrs>([&](auto& to) { to = a; })));
 }
 
 Tensors def_slice(const Call& call, const Tensors& in) {
