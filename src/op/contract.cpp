@@ -120,10 +120,14 @@ Tensors def_dense(const Call& call, const Tensors& in) {
 }
 
 // ---------------------------------------------------------------- matmul over panels
+/// Types of panels that are read as float32, which holds all their values.
+bool is_widened_factor(DataType w) { return w == f16 || w == DataType::bfloat16() || w == DataType::int_(8); }
+
 Type infer_packed_matmul(InferContext& ctx) {
   const auto &x = ctx.tensor(0), &w = ctx.tensor(1);
   const auto& attrs = ctx.attrs<PackedMatmulAttrs>();
-  if (!ctx.expect_factors(x.dtype, w.dtype)) return {};
+  const bool widened = x.dtype == f32 && attrs.out_dtype == f32 && is_widened_factor(w.dtype);
+  if (!widened && !ctx.expect_factors(x.dtype, w.dtype)) return {};
   const DataType dtype = contraction_type(x.dtype, w.dtype, attrs.out_dtype);
   if (!ctx.expect_rank(w, "the panels", 3)) return {};
   if (x.ndim == 0) return ctx.error("a scalar has no axis to contract");

@@ -30,7 +30,7 @@ const Chapter kGraph[] = {
     // nobody needs any more. Tables first: behind them a byte is no sum that could stay a real number.
     {"quantised networks",
      {"tabulate_bytes", "fake_quantization_to_integer", "qnn_canonicalize", "narrow_contraction",
-      "narrow_product", "eliminate_dead_code"}},
+      "narrow_product", "scale_after_product", "eliminate_dead_code"}},
     {"one spelling", {"simplify_inference", "einsum_to_matmul", "canonicalize"}},
     // What is constant folds before patterns look for constants.
     {"constants", {"fold_constant", "simplify_expr"}},

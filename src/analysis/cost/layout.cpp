@@ -11,6 +11,9 @@ namespace {
 
 /// Rows that read a matrix, and second caches that it fills, for packing it in every call.
 constexpr int64_t kPackedRows = 64, kPackedCaches = 2;
+/// Rows of which each vector of weights is read for so few that widening it (two instructions, on the ports
+/// of multiply-adds at worst) costs less than the bytes from behind the second cache.
+constexpr int64_t kNarrowRows = 8;
 constexpr int64_t kLeastBlock = 4;    ///< narrower ones are slower than plain channels
 constexpr int64_t kGroupedBlock = 8;  ///< two groups of four bytes
 /// Channels for each one that is added: whole vectors save more than an eighth more work costs.
@@ -42,6 +45,10 @@ int64_t matrix_block(int64_t channels, DataType data, const Target& target) {
 
 bool worth_packing(int64_t rows, int64_t bytes, const Target& target) {
   return rows >= kPackedRows && bytes >= kPackedCaches * target->l2_bytes;
+}
+
+bool worth_narrow_storage(int64_t rows, int64_t bytes, const Target& target) {
+  return rows <= kNarrowRows && bytes > target->l2_bytes;
 }
 
 int64_t channel_block(int64_t channels, DataType data, const Target& target) {

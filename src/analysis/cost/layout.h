@@ -10,6 +10,11 @@ namespace tenon::cost {
 /// constant is packed at compile time, which is always worth it.)
 bool worth_packing(int64_t rows, int64_t bytes, const Target& target);
 
+/// Is a constant matrix of `bytes` whose elements a narrower type holds exactly worth keeping in that, and
+/// widening where `rows` (0: unknown) read it? Products of few rows wait for it; unknown ones often are (a
+/// decoder's steps).
+bool worth_narrow_storage(int64_t rows, int64_t bytes, const Target& target);
+
 /// Channels of one block of a convolution's data of type `data`: a vector of f32 or half of one, whichever
 /// divides them, or more that fill the rows of matrix registers; 0: neither does.
 int64_t channel_block(int64_t channels, DataType data, const Target& target);

@@ -90,6 +90,13 @@ TEST(PackedMatmul, ReadsPanels) {
                  return at(x, {i[0], i[1], k}) * at(p, {i[2] / 4, k / 2, i[2] % 4 * 2 + k % 2});
                });
              });
+  // Panels of a narrower type are read as float32.
+  auto widened = make_attrs<PackedMatmulAttrs>([](auto& a) { a.units = 19, a.out_dtype = f32; });
+  const NDArray half = random({3, 4, 8}, f16, -1, 1, 2);
+  expect_all(run("nn.packed_matmul", {x, half}, widened), {2, 3, 19}, [&](const Index& i) {
+    return dot(4, [&](int64_t k) { return at(x, {i[0], i[1], k}) * at(half, {i[2] / 8, k, i[2] % 8}); });
+  });
+  expect_refused("nn.packed_matmul", {x, half}, units(19), {"float16"});
   expect_refused("nn.packed_matmul", {x, w}, pairs, {"(3, 4, 8)", "contracted"});
   expect_refused("nn.packed_matmul", {x, w}, units(25), {"(3, 4, 8)", "25 columns"});
   expect_refused("nn.packed_matmul", {random({2, 5}), w}, units(19), {"(2, 5)", "(3, 4, 8)", "contracted"});

@@ -18,26 +18,27 @@
 // the rounding of the new weights, which are computed in double.
 #include "op/body_rewriter.h"
 #include "op/build.h"
+#include "pass/graph/layout/narrow_storage.h"
 
 namespace tenon {
 namespace graph {
 namespace {
 
-/// A contraction with a constant weight of floats.
+/// A contraction with a constant weight of floats, which no narrower type holds as it is.
 struct WeightedSum {
   const Call* call = nullptr;
   NDArray weight;
   op::Contraction axes;
 };
 
-std::optional<WeightedSum> weighted_sum(const Expr& value) {
+std::optional<WeightedSum> weighted_sum(const Expr& value, const Target& target) {
   const Op* op = value ? op_of(value) : nullptr;
   const Call* call = value.as<Call>();
   const auto* w = op && call->args.size() == 2 ? call->args[1].as<Constant>() : nullptr;
   if (!w || !w->data.dtype().is_float() || !op::definition(*op).contraction) return std::nullopt;
   const auto axes = op::definition(*op).contraction(*call);
   const auto* x = as_tensor(call->args[0]);
-  if (!axes || axes->batch || !x || x->ndim < 2) return std::nullopt;
+  if (!axes || axes->batch || !x || x->ndim < 2 || narrow_storage(value, target)) return std::nullopt;
   return WeightedSum{call, w->data, *axes};
 }
 
@@ -83,8 +84,8 @@ NDArray scaled(const WeightedSum& c, F factor) {
 
 class FoldScaleAxis : public BodyRewriter {
  public:
-  FoldScaleAxis(std::unordered_map<const Var*, int> uses, bool backward, bool forward)
-      : uses_(std::move(uses)), backward_(backward), forward_(forward) {}
+  FoldScaleAxis(std::unordered_map<const Var*, int> uses, Target target, bool backward, bool forward)
+      : uses_(std::move(uses)), target_(std::move(target)), backward_(backward), forward_(forward) {}
 
  protected:
   Expr visit(const Expr& value, const VarRef& var) override {
@@ -98,7 +99,7 @@ class FoldScaleAxis : public BodyRewriter {
       if (Expr e = behind(call.args[1], call.args[0], false, value, var)) return e;
     } else if (op->name == "divide" && backward_) {
       if (Expr e = behind(call.args[0], call.args[1], true, value, var)) return e;
-    } else if (auto c = forward_ ? weighted_sum(value) : std::nullopt; c && !c->axes.transposed) {
+    } else if (auto c = forward_ ? weighted_sum(value, target_) : std::nullopt; c && !c->axes.transposed) {
       if (Expr e = before(*c)) return e;
     }
     return value;
@@ -192,7 +193,7 @@ class FoldScaleAxis : public BodyRewriter {
       shape[0] = b->data.size();
       shift = constant(b->data.reshape(shape));
     }
-    auto c = weighted_sum(definition(producer));
+    auto c = weighted_sum(definition(producer), target_);
     if (!c || c->weight.dtype() != type->dtype) return {};
     const auto* p = as_tensor(producer);
     if (!p || p->ndim != type->ndim) return {};
@@ -246,12 +247,14 @@ class FoldScaleAxis : public BodyRewriter {
   }
 
   std::unordered_map<const Var*, int> uses_;
+  Target target_;
   bool backward_, forward_;
 };
 
-IRModule fold_scales(IRModule module, bool backward, bool forward) {
+IRModule fold_scales(IRModule module, const PassContext& context, bool backward, bool forward) {
+  const Target target = context.target.cast<TargetNode>();
   return consume_functions(std::move(module), [=](Ref<Function> f) -> Ref<Function> {
-    FoldScaleAxis rewriter(count_uses(*f), backward, forward);
+    FoldScaleAxis rewriter(count_uses(*f), target, backward, forward);
     return rewriter.run(std::move(f));
   });
 }
@@ -259,14 +262,14 @@ IRModule fold_scales(IRModule module, bool backward, bool forward) {
 }  // namespace
 }  // namespace graph
 
-static IRModule fold_scale_axis(IRModule module, PassContext&) {
-  return graph::fold_scales(std::move(module), true, true);
+static IRModule fold_scale_axis(IRModule module, PassContext& context) {
+  return graph::fold_scales(std::move(module), context, true, true);
 }
-static IRModule backward_fold_scale_axis(IRModule module, PassContext&) {
-  return graph::fold_scales(std::move(module), true, false);
+static IRModule backward_fold_scale_axis(IRModule module, PassContext& context) {
+  return graph::fold_scales(std::move(module), context, true, false);
 }
-static IRModule forward_fold_scale_axis(IRModule module, PassContext&) {
-  return graph::fold_scales(std::move(module), false, true);
+static IRModule forward_fold_scale_axis(IRModule module, PassContext& context) {
+  return graph::fold_scales(std::move(module), context, false, true);
 }
 
 const Pass& fold_scale_axis_pass = register_pass({

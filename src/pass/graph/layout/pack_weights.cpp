@@ -10,6 +10,9 @@
 // in pairs, bytes in fours, "NK32n4k" with the last two axes as one. So do the weights of an operator that
 // multiplies step by step (OpDef::grouped_weight).
 //
+// Where few rows, or an unknown number, read a large matrix of float32 whose elements a narrower type holds,
+// the panels are of that type (narrow_storage.h).
+//
 // The width of a panel comes from the target record and the number of rows of x: the tile of rows × vectors
 // with the largest useful share that the vector registers hold. Needs: types, a target. Keeps: values; sums
 // run over k in the same order.
@@ -21,6 +24,7 @@
 #include "analysis/cost/tile.h"
 #include "op/body_rewriter.h"
 #include "op/build.h"
+#include "pass/graph/layout/narrow_storage.h"
 #include "schedule/dot_intrin.h"
 #include "target/target.h"
 
@@ -55,16 +59,19 @@ class PackWeights : public BodyRewriter {
     if (!type.is_float() && group == 1) return value;
     const int64_t columns = (*shape_w)[dense ? 0 : 1];
     // A tile takes its rows from all axes, as one or from two of them.
-    int64_t rows = 0;
-    if (auto shape = known_shape(call.args[0]))
-      for (size_t i = 0; i + 1 < shape->size(); ++i)
-        if (const auto n = tir::as_int((*shape)[i])) rows = std::max<int64_t>(rows, 1) * *n;
+    const int64_t rows = product_rows(call.args[0]);
     // What is not constant is packed for every call.
     if (!call.args[1].is<Constant>() &&
         !cost::worth_packing(rows, element_count(*shape_w) * type.bytes(), target_))
       return value;
-    return packed(call.args[0], call.args[1], dense, rows, columns, inputs, group, sum, product->out_dtype,
-                  var, call.origin);
+    Expr weight = call.args[1];
+    DataType out = product->out_dtype;
+    if (const auto narrow = narrow_storage(value, target_)) {
+      weight = emit(op::op_call("cast", {weight}, op::make_attrs<op::CastAttrs>(*narrow), call.origin),
+                    var->name + "_narrow");
+      out = f32;
+    }
+    return packed(call.args[0], weight, dense, rows, columns, inputs, group, sum, out, var, call.origin);
   }
 
  private:

@@ -1,0 +1,87 @@
+// SPDX-License-Identifier: Apache-2.0
+// scale_after_product: products of few rows with a matrix of stored bytes multiply the bytes' values, and
+// scales come behind the sums.
+//
+//   before   lv = R.multiply(R.cast(q, "float32"), s);  lv1 = R.matmul(x, lv)   # q bytes, s by column:
+//   constants after    lv = R.matmul(x, R.cast(q, "float32"));  lv1 = R.multiply(lv, s)
+//
+// Models whose weights alone are quantised are such; pack_weights keeps the bytes. A zero point is taken off
+// before. For products of float32 whose weight is read more than it is multiplied
+// (cost::worth_narrow_storage). Before constants are folded. Needs: types, a target. Keeps: values up to
+// rounding.
+#include "analysis/cost/layout.h"
+#include "op/body_rewriter.h"
+#include "op/build.h"
+#include "pass/graph/layout/narrow_storage.h"
+
+namespace tenon {
+namespace graph {
+namespace {
+
+class ScaleAfterProduct : public BodyRewriter {
+ public:
+  explicit ScaleAfterProduct(Target target) : target_(std::move(target)) {}
+
+ protected:
+  Expr visit(const Expr& value, const VarRef& var) override {
+    const auto sum = op::contraction_of(value);
+    if (!sum || sum->spatial > 0 || sum->batch > 0) return value;
+    const Call& call = *value.as<Call>();
+    const auto* x = as_tensor(call.args[0]);
+    const auto shape = static_shape(call.args[1]->type);
+    const Call* scaled = definition_call(call.args[1], "multiply");
+    if (!scaled || !x || x->dtype != f32 || x->ndim < 2 || !shape || shape->size() != 2) return value;
+    if (!cost::worth_narrow_storage(product_rows(call.args[0]), element_count(*shape) * f32.bytes(), target_))
+      return value;
+    for (const size_t i : {0, 1}) {
+      const Expr& bytes = scaled->args[i];
+      const auto scale = by_column(scaled->args[1 - i], *shape, sum->weight_out);
+      if (!scale || !holds_bytes(bytes)) continue;
+      const Expr product = op::op_call(op_of(value)->name, {call.args[0], bytes}, call.attrs, call.origin);
+      return op::op_call("multiply", {emit(product, var->name + "_sums"), constant(*scale)}, {}, call.origin);
+    }
+    return value;
+  }
+
+ private:
+  /// Widened constant bytes, maybe without a zero point.
+  bool holds_bytes(const Expr& e) const {
+    const Call* shifted = definition_call(e, "subtract");
+    const Call* wide = definition_call(shifted ? shifted->args[0] : e, "cast");
+    const auto *stored = wide ? as_tensor(wide->args[0]) : nullptr, *whole = as_tensor(e);
+    return stored && wide->args[0].is<Constant>() && stored->dtype.is_integer() && stored->dtype.bits == 8 &&
+           whole->dtype == f32 && stored->ndim == 2;
+  }
+  /// A factor for each column of the product, or one for all.
+  static std::optional<NDArray> by_column(const Expr& e, const std::vector<int64_t>& weight, int64_t axis) {
+    const auto* c = e.as<Constant>();
+    if (!c || c->data.ndim() > 2) return std::nullopt;
+    if (c->data.size() == 1) return c->data.reshape({});
+    const int64_t columns = weight[size_t(axis)], from_last = c->data.ndim() - (axis == 0 ? 2 : 1);
+    if (c->data.size() != columns || from_last < 0 || c->data.shape()[size_t(from_last)] != columns)
+      return std::nullopt;
+    return c->data.reshape({columns});
+  }
+
+  Target target_;
+};
+
+}  // namespace
+}  // namespace graph
+
+static IRModule scale_after_product(IRModule module, PassContext& context) {
+  Target target = context.target.cast<TargetNode>();
+  if (!target) return module;
+  return graph::rewrite_functions<graph::ScaleAfterProduct>(std::move(module), target);
+}
+
+const Pass& scale_after_product_pass = register_pass({
+    .name = "scale_after_product",
+    .run = scale_after_product,
+    .level = 2,
+    .summary = "products of few rows with stored bytes are scaled behind the sums",
+    .needs = {"infer_types"},
+    .changes = Changes::rounding,
+});
+
+}  // namespace tenon
