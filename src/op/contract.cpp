@@ -123,6 +123,23 @@ Tensors def_dense(const Call& call, const Tensors& in) {
 /// Types of panels that are read as float32, which holds all their values.
 bool is_widened_factor(DataType w) { return w == f16 || w == DataType::bfloat16() || w == DataType::int_(8); }
 
+/// Scales (panels, blocks, columns of a panel) of panels that are widened.
+bool expect_panel_scales(InferContext& ctx, const graph::TensorType& w, bool widened) {
+  const auto& s = ctx.tensor(2);
+  if (!widened || s.dtype != f32)
+    return ctx.error(fmt::format("{} scales of {} panels", to_string(s.dtype), to_string(w.dtype)),
+                     "panels of a narrower type have scales of float32"),
+           false;
+  if (!ctx.expect_rank(s, "the scales", 3)) return false;
+  const auto q = shape_of(w), have = shape_of(s);
+  if (!q || !have) return true;
+  const auto inputs = tir::as_int((*q)[1]), blocks = tir::as_int((*have)[1]);
+  if (!inputs || !blocks || *blocks < 1 || *inputs % *blocks != 0 ||
+      !ctx.require_equal((*q)[0], (*have)[0]) || !ctx.require_equal((*q)[2], (*have)[2]))
+    return ctx.error(fmt::format("scales {} for panels {}", show(*have), show(*q))), false;
+  return true;
+}
+
 Type infer_packed_matmul(InferContext& ctx) {
   const auto &x = ctx.tensor(0), &w = ctx.tensor(1);
   const auto& attrs = ctx.attrs<PackedMatmulAttrs>();
@@ -146,13 +163,34 @@ Type infer_packed_matmul(InferContext& ctx) {
     if (count && width && *count * (*width / attrs.group) < attrs.units)
       return ctx.error(fmt::format("panels {} hold fewer than {} columns", show(*q), attrs.units));
   }
+  if (ctx.call.args.size() > 2 && !expect_panel_scales(ctx, w, widened)) return {};
   Shape out = *p;
   out.set(out.size() - 1, PrimExpr(attrs.units));
   return make_type(out, 0, dtype);
 }
 
+/// The sum over inputs in blocks, each with a scale for every column.
+te::Tensor scaled_sum(const Tensors& in, const TensorInfo& out) {
+  const PrimExpr width = in[1].shape()[2], blocks = in[2].shape()[1],
+                 inside = simplify(tir::floordiv(in[1].shape()[1], blocks));
+  const tir::IterVar b = te::reduce_axis(tir::range(PrimExpr(0), blocks), "b"),
+                     k = te::reduce_axis(tir::range(PrimExpr(0), inside), "k");
+  return te::compute(
+      out.shape,
+      [&](const Vars& v) {
+        Shape at = indices(v);
+        const PrimExpr input = b->var * inside + k->var, column = v[v.size() - 1];
+        at.set(at.size() - 1, input);
+        const PrimExpr panel = tir::floordiv(column, width), lane = tir::floormod(column, width);
+        const PrimExpr w = tir::cast(f32, in[1]({panel, input, lane})) * in[2]({panel, b->var, lane});
+        return te::sum(in[0](at) * w, {b, k});
+      },
+      "matmul");
+}
+
 Tensors def_packed_matmul(const Call& call, const Tensors& in) {
   const TensorInfo out = output_info(call);
+  if (in.size() > 2) return {scaled_sum(in, out)};
   const DataType acc = accumulator_type(out.dtype);
   const PrimExpr group = attrs_of<PackedMatmulAttrs>(call).group;
   const PrimExpr width = simplify(tir::floordiv(in[1].shape()[2], group));
@@ -293,6 +331,8 @@ const bool contract_registered = [] {
               "Matrix product over the last axis of x with a matrix that lies in panels of columns.")
       .argument("x", "Tensor", "(…, inputs)")
       .argument("panels", "Tensor", "(panels, inputs / group, columns of a panel · group)")
+      .argument("scales", "Tensor",
+                "(panels, blocks, columns of a panel): of each block of neighbouring inputs", true)
       .attrs<PackedMatmulAttrs>()
       .infer(infer_packed_matmul)
       .fusion(FusionKind::out_element_wise_fusable)

@@ -48,6 +48,15 @@ int64_t bits_of(N& n) {
 /// Sizes that attributes give: products of a few of them stay in 64 bits.
 bool is_size(int64_t n) { return n >= 1 && n <= INT32_MAX; }
 
+/// Bytes (rows, blocks · block) less the zero point of their block (rows, blocks), as int8, which holds it.
+Expr centred(N& n, const Expr& x, const Expr& zero, int64_t block) {
+  const Shape s = n.shape_of(zero);
+  const DataType i16 = DataType::int_(16);
+  const Expr whole = n.reshape(n.cast(x, i16), {s[0], s[1], PrimExpr(block)});
+  const Expr less = n.op("subtract", {whole, n.reshape(n.cast(zero, i16), {s[0], s[1], PrimExpr(1)})});
+  return n.reshape(n.cast(less, DataType::int_(8)), {s[0], simplify(s[1] * block)});
+}
+
 /// A (…, K) times the transposed weights (N, K), which lie in blocks along K.
 Values matmul_n_bits(N& n) {
   const int64_t bits = bits_of(n), block = n.need_int("block_size"), units = n.need_int("N"),
@@ -60,14 +69,19 @@ Values matmul_n_bits(N& n) {
   const int64_t blocks = (depth + block - 1) / block;
   const Expr bytes = n.reshape(n.in(1), {PrimExpr(units), PrimExpr(blocks * block * bits / 8)});
   const Expr scale = n.reshape(n.in(2), {PrimExpr(units), PrimExpr(blocks)});
-  Expr zero = n.full({PrimExpr(units), PrimExpr(blocks)}, double(1 << (bits - 1)), n.dtype(2));
-  if (n.has(3) && n.dtype(3) == tenon::u8) {
+  const bool whole_zero = !n.has(3) || n.dtype(3) == tenon::u8;
+  Expr zero = n.full({PrimExpr(units), PrimExpr(blocks)}, double(1 << (bits - 1)),
+                     whole_zero ? tenon::u8 : n.dtype(2));
+  if (n.has(3) && whole_zero) {
     const int64_t row = (blocks * bits + 7) / 8;
     zero = n.slice(unpacked(n, n.reshape(n.in(3), {PrimExpr(units), PrimExpr(row)}), bits), 1, 0, blocks);
   } else if (n.has(3)) {
     zero = n.reshape(n.in(3), {PrimExpr(units), PrimExpr(blocks)});
   }
-  Expr w = from_blocks(n, unpacked(n, bytes, bits), scale, zero, block);
+  // Differences of numbers of few bits fit int8, and so do those of bytes from their middle.
+  const bool fits = whole_zero && (bits < 8 || !n.has(3)) && blocks * block == depth;
+  Expr w = fits ? n.op("qnn.block_dequantize", {centred(n, unpacked(n, bytes, bits), zero, block), scale})
+                : from_blocks(n, unpacked(n, bytes, bits), scale, zero, block);
   if (blocks * block != depth) w = n.slice(w, 1, 0, depth);
   // Products are made in the type of A.
   Shape s = n.known_shape(0);

@@ -97,10 +97,29 @@ TEST(PackedMatmul, ReadsPanels) {
     return dot(4, [&](int64_t k) { return at(x, {i[0], i[1], k}) * at(half, {i[2] / 8, k, i[2] % 8}); });
   });
   expect_refused("nn.packed_matmul", {x, half}, units(19), {"float16"});
+  // Blocks of two inputs have a scale for every column.
+  const NDArray scales = random({3, 2, 8}, f32, -1, 1, 4);
+  expect_all(run("nn.packed_matmul", {x, half, scales}, widened), {2, 3, 19}, [&](const Index& i) {
+    return dot(4, [&](int64_t k) {
+      return at(x, {i[0], i[1], k}) * at(half, {i[2] / 8, k, i[2] % 8}) *
+             at(scales, {i[2] / 8, k / 2, i[2] % 8});
+    });
+  });
+  expect_refused("nn.packed_matmul", {x, w, scales}, units(19), {"float32 panels"});
+  expect_refused("nn.packed_matmul", {x, half, random({3, 3, 8})}, widened, {"(3, 3, 8)", "(3, 4, 8)"});
   expect_refused("nn.packed_matmul", {x, w}, pairs, {"(3, 4, 8)", "contracted"});
   expect_refused("nn.packed_matmul", {x, w}, units(25), {"(3, 4, 8)", "25 columns"});
   expect_refused("nn.packed_matmul", {random({2, 5}), w}, units(19), {"(2, 5)", "(3, 4, 8)", "contracted"});
   expect_refused("nn.packed_matmul", {x, random({4, 8})}, units(8), {"3"});
+}
+
+TEST(BlockDequantize, ScalesBlocksOfARow) {
+  const NDArray q = random({3, 6}, DataType::int_(8), -128, 127), s = random({3, 2}, f32, -1, 1, 2);
+  expect_all(run("qnn.block_dequantize", {q, s}, {}), {3, 6},
+             [&](const Index& i) { return at(q, {i[0], i[1]}) * at(s, {i[0], i[1] / 3}); });
+  expect_refused("qnn.block_dequantize", {q, random({3, 4})}, {}, {"(3, 4)", "(3, 6)"});
+  expect_refused("qnn.block_dequantize", {q, random({2, 2})}, {}, {"(2, 2)"});
+  expect_refused("qnn.block_dequantize", {random({3, 6}), s}, {}, {"int8"});
 }
 
 TEST(Einsum, ManyForms) {

@@ -128,5 +128,31 @@ TEST(NarrowWeights, ScalesOfBytesComeBehindTheProduct) {
       }
 }
 
+TEST(NarrowWeights, OfBlocksWithScalesStayBytes) {
+  constexpr int64_t block = 12, blocks = 5, inputs = block * blocks;
+  for (const int64_t rows : {1, 3, 0}) {  // 0: any number
+    NDArray q = NDArray::empty({kColumns, inputs}, i8), s = random_array({kColumns, blocks}, f32, 9);
+    for (int64_t i = 0; i < q.size(); ++i) q.set_element_int(i, i * 89 % 256 - 128);
+    Model m;
+    const auto x = m.param("x", {rows ? PrimExpr(rows) : PrimExpr(tir::var("n", i64)), inputs});
+    const Expr w = m.op("qnn.block_dequantize", {constant(q), constant(s)});
+    Runner runner(m.done(m.op("nn.dense", {x, w})), small_cache());
+    EXPECT_TRUE(keeps(runner, i8)) << print(runner.compiled().planned);
+    for (const int64_t count : rows ? std::vector{rows} : std::vector<int64_t>{0, 1, 17}) {
+      const NDArray in = random_array({count, inputs}, f32, 3), got = runner.run({in}).at(0);
+      for (int64_t i = 0; i < count; ++i)
+        for (int64_t j = 0; j < kColumns; ++j) {
+          double sum = 0, sizes = 1;
+          for (int64_t k = 0; k < inputs; ++k) {
+            const double term =
+                in.element(i * inputs + k) * q.element(j * inputs + k) * s.element(j * blocks + k / block);
+            sum += term, sizes += std::abs(term);
+          }
+          EXPECT_NEAR(got.element(i * kColumns + j), sum, 1e-6 * sizes) << "row " << i << ", column " << j;
+        }
+    }
+  }
+}
+
 }  // namespace
 }  // namespace tenon::graph::testing_graph

@@ -4,12 +4,17 @@
 //
 //   before   lv = R.multiply(R.cast(q, "float32"), s);  lv1 = R.matmul(x, lv)   # q bytes, s by column:
 //   constants after    lv = R.matmul(x, R.cast(q, "float32"));  lv1 = R.multiply(lv, s)
+//   before   lv = R.qnn.block_dequantize(q, s);  lv1 = R.nn.dense(x, lv)         # s by column and block
+//   after    lv = R.nn.packed_matmul(x, q in panels, s in panels)
 //
 // Models whose weights alone are quantised are such; pack_weights keeps the bytes. A zero point is taken off
 // before. For products of float32 whose weight is read more than it is multiplied
 // (cost::worth_narrow_storage). Before constants are folded. Needs: types, a target. Keeps: values up to
 // rounding.
+#include <fmt/format.h>
+
 #include "analysis/cost/layout.h"
+#include "analysis/cost/tile.h"
 #include "op/body_rewriter.h"
 #include "op/build.h"
 #include "pass/graph/layout/narrow_storage.h"
@@ -29,10 +34,14 @@ class ScaleAfterProduct : public BodyRewriter {
     const Call& call = *value.as<Call>();
     const auto* x = as_tensor(call.args[0]);
     const auto shape = static_shape(call.args[1]->type);
+    if (!x || x->dtype != f32 || x->ndim < 2 || !shape || shape->size() != 2) return value;
+    const int64_t rows = product_rows(call.args[0]);
+    if (!cost::worth_narrow_storage(rows, element_count(*shape) * f32.bytes(), target_)) return value;
+    const Call* blocks = definition_call(call.args[1], "qnn.block_dequantize");
+    if (blocks && sum->weight_out == 0 && as_tensor(call.args[1])->dtype == f32)
+      return in_panels(call, *blocks, rows, (*shape)[0], var);
     const Call* scaled = definition_call(call.args[1], "multiply");
-    if (!scaled || !x || x->dtype != f32 || x->ndim < 2 || !shape || shape->size() != 2) return value;
-    if (!cost::worth_narrow_storage(product_rows(call.args[0]), element_count(*shape) * f32.bytes(), target_))
-      return value;
+    if (!scaled) return value;
     for (const size_t i : {0, 1}) {
       const Expr& bytes = scaled->args[i];
       const auto scale = by_column(scaled->args[1 - i], *shape, sum->weight_out);
@@ -44,6 +53,21 @@ class ScaleAfterProduct : public BodyRewriter {
   }
 
  private:
+  Expr in_panels(const Call& call, const Call& weight, int64_t rows, int64_t columns, const VarRef& var) {
+    const int64_t lanes = std::max<int64_t>(1, target_->lanes(f32));
+    const int64_t width =
+        lanes * cost::panel_vectors(rows > 0 ? rows : cost::kUnknown, columns, lanes, 1, target_);
+    auto packed = [&](const Expr& e, const char* name) {
+      return emit(op::op_call("layout_transform", {e},
+                              op::make_attrs<op::LayoutTransformAttrs>(std::string("NK"),
+                                                                       fmt::format("NK{}n", width)),
+                              call.origin),
+                  var->name + name);
+    };
+    return op::op_call("nn.packed_matmul",
+                       {call.args[0], packed(weight.args[0], "_panels"), packed(weight.args[1], "_scales")},
+                       op::make_attrs<op::PackedMatmulAttrs>(columns, f32, int64_t(1)), call.origin);
+  }
   /// Widened constant bytes, maybe without a zero point.
   bool holds_bytes(const Expr& e) const {
     const Call* shifted = definition_call(e, "subtract");
