@@ -71,9 +71,11 @@ Values compress(N& n) {
   const int64_t axis = flat ? 0 : n.axis(n.attr_int("axis", 0), n.rank(0));
   PrimExpr extent = flat ? PrimExpr(1) : shape[size_t(axis)];
   for (size_t i = 0; flat && i < shape.size(); ++i) extent = extent * shape[i];
-  const auto most = tir::as_int(simplify(extent)), given = tir::as_int(conditions[0]);
+  extent = simplify(extent);
+  const auto most = tir::as_int(extent), given = tir::as_int(conditions[0]);
+  const bool within = most && given ? *given <= *most : op::same_dim(conditions[0], extent);
   Expr condition = n.in(1);  // what goes beyond the axis says nothing
-  if (most && given && *given > *most) condition = n.slice(condition, 0, 0, *most);
+  if (!within) condition = n.slice(condition, 0, 0, simplify(tir::min(conditions[0], extent)));
   // Only what is kept is moved: its number is known before it is.
   const Expr found = n.op("nonzero", {condition});
   const PrimExpr kept = size_of_value(n, n.item(found, 1), "kept");

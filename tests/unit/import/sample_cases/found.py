@@ -160,6 +160,9 @@ zeros = [Node("Shape", ["a"], ["n"], start=1, end=2), Node("Concat", ["copied", 
 runs("Reshape that copies sizes which the run finds to be 0", zeros, [("N", "N", 4)], (floats(3, 3, 4),), (floats(0, 0, 4),), constants={"copied": i64(0), "one": i64(1), "four": i64(4)})
 data = floats(3, 2)
 one("Compress", data, np.array([1, 0, 1, 1, 0], bool), axis=0, name="Compress by more conditions than rows", expected=[data[[0, 2]]])
+runs("Compress by more conditions than a symbolic size", Node("Compress", ["a", "c"], ["y"]), [("N", 2)],
+     *({"arrays": (a,), "expected": [a.reshape(-1)[[k for k in (0, 2, 3, 6) if k < a.size]]]} for a in (floats(n, 2) for n in (1, 3, 4))),
+     constants={"c": np.array([1, 0, 1, 1, 0, 0, 1], bool)})
 # Windows of any size, and more rows than the image has.
 for op in ("AveragePool", "MaxPool", "LpPool"):
     node = Node(op, ["a"], ["y"], kernel_shape=[2, 1])
