@@ -252,20 +252,16 @@ std::optional<Values> Importer::inline_function(proto::NodeProto& node, Scope& s
     expect_opset(set->second, fmt::format("the function {}", in_quotes(node.op_type())), where);
   inner.prefix = env.prefix + (node.name().empty() ? node.op_type() : node.name()) + "/";
   if (inner.prefix.size() > 400) inner.prefix = "…/";
+  for (const std::string& name : f.attribute()) inner.attributes[name] = nullptr;
   for (const auto& a : f.attribute_proto()) inner.attributes[a.name()] = &a;
   for (const auto& a : node.attribute()) {
-    if (std::find(f.attribute().begin(), f.attribute().end(), a.name()) == f.attribute().end() &&
-        !inner.attributes.contains(a.name()) && !a.name().starts_with("__"))
+    if (!inner.attributes.contains(a.name()) && !a.name().starts_with("__"))
       fail("T2020",
            fmt::format("the function {} has no attribute {}", in_quotes(node.op_type()), in_quotes(a.name())),
            where);
     const proto::AttributeProto* value = &a;
-    if (!a.ref_attr_name().empty()) {
-      auto outer = env.attributes.find(a.ref_attr_name());
-      if (outer == env.attributes.end()) continue;
-      value = outer->second;
-    }
-    inner.attributes[a.name()] = value;
+    if (!a.ref_attr_name().empty()) value = env.attributes.at(a.ref_attr_name());
+    if (value) inner.attributes[a.name()] = value;
   }
   Scope body;
   for (int i = 0; i < f.input_size(); ++i) {
@@ -377,6 +373,7 @@ void Importer::convert_node(proto::NodeProto& node, Scope& scope, const Env& env
   } guard{converting_, std::exchange(converting_, &node)};
   // A mistake in one node must not hide those in others, so this is a place that catches.
   try {
+    n.check_references();
     if (is_function) {
       Values v = *inline_function(node, scope, env, n.where());
       return set_outputs(&v);

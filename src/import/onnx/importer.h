@@ -52,8 +52,9 @@ using Values = std::vector<Value>;
 /// Operator sets and attribute values that hold in a graph or inside of an inlined function.
 struct Env {
   std::map<std::string, int64_t> opsets;
-  std::map<std::string, const proto::AttributeProto*> attributes;  ///< of the function being inlined
-  std::string prefix;                                              ///< of node names in messages
+  std::map<std::string, const proto::AttributeProto*>
+      attributes;      ///< of the function being inlined; null: left out
+  std::string prefix;  ///< of node names in messages
 };
 
 /// The node's name, or the first output that has one.
@@ -132,6 +133,7 @@ class NodeContext {
   Array<PrimExpr> known_shape(size_t i, size_t least, size_t most = SIZE_MAX);
   int64_t axis(int64_t axis, int64_t rank);
 
+  void check_references();  ///< T2020: an attribute refers to one that no function around the node has
   const proto::AttributeProto* attr(const std::string& name);  ///< null: absent
   bool has_attr(const std::string& name) { return attr(name) != nullptr; }
   int64_t attr_int(const std::string& name, int64_t otherwise);

@@ -199,6 +199,12 @@ int64_t NodeContext::axis(int64_t axis, int64_t rank) {
   return axis < 0 ? axis + rank : axis;
 }
 
+void NodeContext::check_references() {
+  for (const auto& a : node.attribute())
+    if (!a.ref_attr_name().empty() && !env.attributes.contains(a.ref_attr_name()))
+      malformed(fmt::format("attribute {} of {} refers to {}, which is no attribute of a function around it",
+                            in_quotes(a.name()), op_type(), in_quotes(a.ref_attr_name())));
+}
 const proto::AttributeProto* NodeContext::attr(const std::string& name) {
   for (const auto& a : node.attribute()) {
     if (a.name() != name) continue;

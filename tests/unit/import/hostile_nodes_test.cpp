@@ -210,6 +210,11 @@ std::vector<HostileFile> functions() {
     Msg m = model(with_node(node("F", {"x", "x"}, {"y"}, {}, "call", "f"))).m(8, opset(1, "f"));
     return m.m(25, function("F", {node("Relu", {"a"}, {"b"})})).bytes;
   }());
+  const Msg reference = Msg().s(1, "alpha").s(21, "beta");
+  c.add("reference_outside_of_functions", "T2020", "no attribute of a function around it",
+        model(with_node(node("LeakyRelu", {"x"}, {"y"}, {reference}))).bytes);
+  c.add("reference_to_no_attribute", "T2020", "refers to 'beta'",
+        with_functions({function("F", {node("LeakyRelu", {"a"}, {"b"}, {reference})})}, "F"));
   {
     // Every level calls the next twice: 2^40 nodes from a kilobyte.
     std::vector<Msg> functions;
