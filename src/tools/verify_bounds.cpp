@@ -19,6 +19,8 @@ using namespace graph;
 constexpr int kDraws = 4;
 /// Errors of a pass add up in ways that few draws of errors of the inputs do not show.
 constexpr double kRoundings = 16;
+/// Values that are moved as far as one rounding reaches add up less.
+constexpr double kMoves = 2;
 /// Of the quantised values this share is moved, far more than lie next to a half; so little more is allowed.
 constexpr double kMoved = 0.25, kSteps = 2;
 
@@ -71,9 +73,57 @@ const Call* quantisation(const Expr& value) {
   return !t || t->dtype.is_float() || t->dtype.bits <= 16 ? value.as<Call>() : nullptr;
 }
 
+/// Rewrites that compute in other types.
+class TypedRewriter : public BodyRewriter {
+ protected:
+  /// Of the type: what it is, or a cast of it.
+  Expr as(const Expr& x, DataType t) {
+    return as_tensor(x)->dtype == t ? x : emit(op::op_call("cast", {x}, op::make_attrs<op::CastAttrs>(t)));
+  }
+};
+
+/// Results of float16 that float32 would not round become the next number on the other side of what float32
+/// gives for the same operands; those that are exact stay. So a function with a jump (floor, frac, a
+/// comparison) sees what it sees where values are not rounded.
+class FollowErrors : public TypedRewriter {
+ protected:
+  Expr visit(const Expr& value, const VarRef& var) override {
+    const Op* op = op_of(value);
+    if (!op || !op->pure || !op::definition(*op).tensor_def || op::definition(*op).moves) return value;
+    if (op::definition(*op).precision == op::Precision::bytes || !is_f16(var)) return value;
+    const Call& call = *value.as<Call>();
+    Array<Expr> args;
+    for (const Expr& a : call.args) {
+      if (a && a->type.is<TupleType>()) return value;
+      args.push_back(a && is_f16(a) ? as(a, f32) : a);
+    }
+    const Expr exact = op->name == "cast" ? args[0] : op::op_call(op->name, args, call.attrs);
+    const auto* type = as_tensor(exact);
+    return type && type->dtype == f32 ? moved(as(emit(value), f32), emit(exact)) : value;
+  }
+
+ private:
+  static bool is_f16(const Expr& e) {
+    const auto* t = as_tensor(e);
+    return t && t->dtype == f16;
+  }
+  Expr moved(const Expr& y, const Expr& exact) {
+    const Expr finite = emit(op::op_call("clip", {y}, op::make_attrs<op::ClipAttrs>(-kLargest, kLargest)));
+    const Expr side = emit_op("sign", {emit_op("subtract", {exact, finite})});
+    const Expr share = emit_op("multiply", {emit_op("abs", {finite}), op::scalar(kStep, f32)});
+    const Expr step = emit_op("multiply", {side, emit_op("add", {share, op::scalar(kLeast, f32)})});
+    const Expr rounded =
+        emit_op("logical_and", {emit_op("isfinite", {exact}), emit_op("not_equal", {exact, y})});
+    return as(emit_op("where", {rounded, emit_op("add", {finite, step}), y}), f16);
+  }
+  /// Of float16: the largest number, the largest step from one number to the next as a share of it, the
+  /// smallest number.
+  static constexpr double kLargest = 65504, kStep = 0x1p-10, kLeast = 0x1p-24;
+};
+
 /// Puts other values in place of quantised ones: a share of them, which the operand's digits choose (of a
 /// pool, whose operand has other sizes, its own), is a step more or less, within the range of the type.
-class MoveSteps : public BodyRewriter {
+class MoveSteps : public TypedRewriter {
  public:
   explicit MoveSteps(double phase) : phase_(phase) {}
 
@@ -105,10 +155,6 @@ class MoveSteps : public BodyRewriter {
   static bool same_shape(const Expr& a, const Expr& b) {
     const auto x = known_shape(a->type), y = known_shape(b->type);
     return x && y && structural_equal(*x, *y);
-  }
-  /// Of the type: what it is, or a cast of it.
-  Expr as(const Expr& x, DataType t) {
-    return as_tensor(x)->dtype == t ? x : emit(op::op_call("cast", {x}, op::make_attrs<op::CastAttrs>(t)));
   }
 
   /// So many turns of the wave lie between neighbouring values that its heights are like random ones.
@@ -158,6 +204,13 @@ std::vector<double> what_rounding_does(const MeasuredModel& m, double by) {
     raise(most, m, m.module, values);
   }
   for (double& x : most) x *= kRoundings;
+  PassContext typing;
+  const IRModule typed = run_pass("infer_types", m.module, typing);
+  const IRModule followed = rewrite_functions<FollowErrors>(typed);
+  if (followed.same_as(typed)) return most;
+  std::vector<double> moves(most.size(), 0);
+  raise(moves, m, followed, m.values);
+  for (size_t k = 0; k < most.size(); ++k) most[k] = std::max(most[k], kMoves * moves[k]);
   return most;
 }
 

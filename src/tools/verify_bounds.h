@@ -18,7 +18,8 @@ struct MeasuredModel {
 };
 
 /// For each result how far it may be off when values are rounded with relative errors of at most `by`: some
-/// times what errors as large in the inputs do. Infinite where the model cannot be run with them.
+/// times what errors as large in the inputs do, or what it does that results of float16 are a number away
+/// where float32 gives another. Infinite where the model cannot be run with them.
 std::vector<double> what_rounding_does(const MeasuredModel& model, double by);
 
 /// Whether the module may round real numbers to steps of a quantisation (qnn.quantize and the like).

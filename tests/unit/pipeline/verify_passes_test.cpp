@@ -153,6 +153,45 @@ TEST(VerifyPasses, RoundingMayDoWhatSmallErrorsInTheInputsDo) {
   EXPECT_THROW(run_passes(iterated(1), wrong, context), Error);
 }
 
+/// How many elements of `of` of sinc(1) are not zero: 0 in float16, a rounding's error in float32.
+IRModule counts(const std::string& of) {
+  return parse_module(R"(@I.ir_module
+class Module:
+    @R.function
+    def main(x: R.Tensor((3, 16), "bool")):
+        a = R.cast(x, dtype="float16")
+        b = R.sinc(a)
+        c = )" + of + R"(
+        n = R.count_nonzero(c, axis=[-1], keepdims=False)
+        return n
+)");
+}
+
+TEST(VerifyPasses, JumpsBehindARoundingMayGoTheOtherWay) {
+  PassContext context = make_context();
+  context.target = parse_target("llvm -mcpu=x86-64-v4");
+  context.required.insert("promote_f16");
+  Pass rounding = get_pass("promote_f16");
+  auto verified = [&](const IRModule& in) {
+    const auto checker = verify_passes();
+    context.instruments = {checker.get()};
+    const Pass passes[] = {get_pass("infer_types"), get_pass("to_a_normal_form"), rounding};
+    const IRModule out = run_passes(in, passes, context);
+    context.instruments.clear();
+    return out;
+  };
+  const IRModule in = counts("R.frac(b)");
+  const std::vector<Any> x = seeded_inputs(in.find("main").cast<Function>(), VerifyPassesOptions().seed, 3);
+  const NDArray want = interpret(in, "main", x).as<NDArray>();
+  const NDArray got = interpret(verified(in), "main", x).as<NDArray>();
+  EXPECT_NE(want.element_int(0), got.element_int(0));
+  // What is exact in float16 may not change.
+  rounding.run = [](IRModule module, PassContext&) {
+    return with_results(module, [](const Expr& e) { return op::op_call("add", {e, op::scalar(1, i64)}); });
+  };
+  EXPECT_THROW(verified(counts("R.nn.relu(a)")), Error);
+}
+
 /// A product of bytes whose sums are halves of the next quantisation's step: as real numbers rounding decides
 /// where they go, as integers each goes to the even one.
 IRModule between_steps() {
