@@ -288,6 +288,18 @@ def main(x: R.Tensor(("n", 3), "float32")) -> R.Tensor(("n", 3), "float32"):
   EXPECT_EQ(outside[0].message.find("T0001"), std::string::npos) << outside[0].message;
 }
 
+// It would run in this process, and end it.
+TEST_F(OverrideKernels, FunctionsThatTheModelDoesNotCallAreNotTried) {
+  const std::string kernel = kernel_of(kSum);
+  write("mine.tir", pointwise(kernel,
+                              "T.if_then_else(x[vi, vj] > T.float32(9), T.call_extern(\"float32\", "
+                              "\"abort\"), x[vi, vj] + y[vi, vj])"));
+  const std::vector<Diagnostic> problems = refused(kSum);
+  ASSERT_EQ(problems.size(), 1u);
+  EXPECT_EQ(problems[0].code, "T1037");
+  EXPECT_NE(problems[0].message.find("it calls `abort`"), std::string::npos) << problems[0].message;
+}
+
 // Indices from data stay inside of what they index.
 TEST_F(OverrideKernels, GathersAreTriedOnIndicesThatThereAre) {
   const std::string text = R"(
