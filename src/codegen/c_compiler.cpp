@@ -66,7 +66,7 @@ void run_c_compiler(std::vector<std::string> words, const std::string& what, con
 }
 
 std::string compile_c(const std::string& text, const Target& target, const std::string& what,
-                      const CRefusal& refusal) {
+                      const CRefusal& refusal, bool warnings) {
   const TemporaryFolder folder("the C compiler");
   const auto source = folder.path / "text.c", object = folder.path / "text.o";
   {
@@ -76,9 +76,10 @@ std::string compile_c(const std::string& text, const Target& target, const std::
       fail("T3003", "cannot write " + source.string(), {}, "set TMPDIR to a directory with room",
            ErrorKind::io);
   }
-  std::vector<std::string> words{
-      "-std=c11", "-O2",           "-fPIC", "-fno-stack-protector", "-fno-math-errno", "-w",
-      "-c",       source.string(), "-o",    object.string()};
+  std::vector<std::string> words{"-std=c11",        "-O2", "-fPIC",         "-fno-stack-protector",
+                                 "-fno-math-errno", "-c",  source.string(), "-o",
+                                 object.string()};
+  if (!warnings) words.emplace_back("-w");
   // Only what the target has; the artifact says that it needs it.
   constexpr const char* kFlags[][2] = {
       {"sse4_1", "-msse4.1"}, {"sse4_2", "-msse4.2"}, {"popcnt", "-mpopcnt"}, {"avx", "-mavx"},

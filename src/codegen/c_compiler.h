@@ -19,8 +19,9 @@ struct CRefusal {
 /// is no compiler; `refusal` with the compiler's first words when it refuses.
 void run_c_compiler(std::vector<std::string> arguments, const std::string& what, const CRefusal& refusal);
 
-/// The text as a relocatable object for the target's instructions; errors as above.
+/// The text as a relocatable object for the target's instructions; errors as above. `warnings`: what the
+/// text's pragmas say of warnings counts.
 std::string compile_c(const std::string& text, const Target& target, const std::string& what,
-                      const CRefusal& refusal);
+                      const CRefusal& refusal, bool warnings = false);
 
 }  // namespace tenon::codegen

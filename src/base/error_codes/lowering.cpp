@@ -77,7 +77,9 @@ std::span<const ErrorCode> lowering_codes() {
       {"T0822", "imported code cannot be used",
        "A program's attribute import_c or import_llvm holds text that its compiler refuses, that does not "
        "define what "
-       "the program calls, or that defines what another text defines, too.",
+       "the program calls, that declares it with other arguments than programs give, or that defines what "
+       "another "
+       "text defines, too.",
        "See what the message quotes; the text defines every function that `T.call_extern` names, with "
        "external linkage."},
       {"T0823", "a pragma cannot take effect",

@@ -128,6 +128,32 @@ TEST(ImportedCode, WhatCannotBeUsedIsRefused) {
   starts(code_of(number), "T0822", "no text");
 }
 
+TEST(ImportedCode, IsCalledAsItIsDeclared) {
+  const auto c = [](const std::string& declared) { return model("import_c", declared + " { return 0; }"); };
+  // Numbers become those of a wider type, as in C.
+  EXPECT_EQ(code_of(c("long long scaled(void* a, void* b, double n)")).substr(0, 5), "T0822");
+  const std::string doubles =
+      "int scaled(float* a, float* b, double n) { for (long i = 0; i < n; ++i) b[i] = 3 * a[i]; return 0; }";
+  std::string narrow = model("import_c", doubles);
+  for (size_t at = 0; (at = narrow.find("B.data, n)", at)) != std::string::npos;)
+    narrow.replace(at, 10, "B.data, T.Cast(\"int32\", n))");
+  expect_runs(jit_artifact(compiled(narrow)));
+  for (const char* declared :
+       {"int scaled(float* a, float* b)", "int scaled(float* a, float* b, int64_t n, int64_t m)",
+        "int scaled(float* a, int64_t b, int64_t n)", "int scaled(float* a, float* b, int n)",
+        "int scaled(float* a, float* b, float* n)", "double scaled(float* a, float* b, long n)",
+        "void scaled(float* a, float* b, float n)"}) {
+    const std::string got = code_of(c(std::string("typedef long int64_t; ") + declared));
+    EXPECT_TRUE(got.starts_with("T0822")) << declared << got;
+    EXPECT_NE(got.find("`scaled` as (handle, handle, int64) -> int32"), std::string::npos) << declared << got;
+  }
+  std::string other = kLlvm;
+  other.replace(other.find("ptr %b, i64 %n"), 14, "ptr %b, i32 %m");
+  other.replace(other.find("entry:"), 6, "entry:\\n  %n = zext i32 %m to i64");
+  const std::string got = code_of(model("import_llvm", other));
+  EXPECT_TRUE(got.starts_with("T0822") && got.find("i32 (ptr, ptr, i32)") != std::string::npos) << got;
+}
+
 TEST(ImportedCode, ProgramsThatImportOtherTextsAreNotMerged) {
   // Each text has the same function for itself; the bodies of both programs are equal.
   const auto text = [](int factor) {
