@@ -2,7 +2,8 @@
 // Loops over rows of what lies in columns (codegen/transposed_loop.h): vectors along the columns, turned by
 // interleaving their halves, so that no lane is loaded by itself. What is only copied is stored from there;
 // anything else reads the turned tile from memory of the kernel's own. Where a tile hangs over an edge, lanes
-// and rows outside are not read. Lanes that one instruction gathers stay as they are: it is as fast.
+// and rows outside are not read. Lanes that one instruction gathers stay as they are where the processor
+// gathers fast.
 #include <llvm/Analysis/VectorUtils.h>
 
 #include "codegen/llvm/emitter.h"
@@ -150,7 +151,7 @@ int64_t Emitter::turned_along(const TransposedLoad& l, const TransposedLoop& loo
   const bool fits = group > 1 && along >= group && along % group == 0 && loop.rows % along == 0 &&
                     l.load->dtype.lanes % group == 0;
   const bool apart = root_of(l.load->buffer->data.get()) != root_of(loop.store->buffer->data.get());
-  return fits && apart && !gathers(l.load->dtype) ? along : 0;
+  return fits && apart && !(gathers(l.load->dtype) && gathers_fast(target_)) ? along : 0;
 }
 
 /// False: it stays a loop whose lanes are loaded one by one.

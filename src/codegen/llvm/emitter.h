@@ -26,6 +26,8 @@ namespace tenon::codegen {
 
 /// LLVM's machine for a target (object.cpp). T0802 when LLVM has none.
 std::unique_ptr<llvm::TargetMachine> machine_for(const Target& target, int opt_level);
+/// Whether LLVM's record of the processor to tune for says that gathers are worth it (Intel's, not AMD's).
+bool gathers_fast(const Target& target);
 
 /// The passes of an optimisation level.
 void optimise(llvm::Module& module, llvm::TargetMachine& machine, int opt_level);

@@ -7,6 +7,7 @@
 #include <llvm/IR/LegacyPassManager.h>
 #include <llvm/IR/PassManager.h>
 #include <llvm/IR/Verifier.h>
+#include <llvm/MC/MCSubtargetInfo.h>
 #include <llvm/MC/TargetRegistry.h>
 #include <llvm/Passes/PassBuilder.h>
 #include <llvm/Support/TargetSelect.h>
@@ -45,6 +46,15 @@ std::unique_ptr<llvm::TargetMachine> machine_for(const Target& target, int opt_l
       triple, base_cpu(target), llvm_features(target), options, llvm::Reloc::PIC_, std::nullopt, level));
   CHECK(machine, "LLVM made no target machine");
   return machine;
+}
+
+bool gathers_fast(const Target& target) {
+  const llvm::Triple triple(target->triple.empty() ? "x86_64-unknown-linux-gnu" : target->triple);
+  std::string error;
+  const llvm::Target* found = llvm::TargetRegistry::lookupTarget(triple, error);
+  if (!found || target->cpu.empty()) return false;
+  const std::unique_ptr<llvm::MCSubtargetInfo> info(found->createMCSubtargetInfo(triple, target->cpu, ""));
+  return info && info->checkFeatures("+fast-gather");
 }
 
 namespace {
