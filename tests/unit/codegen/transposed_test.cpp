@@ -75,6 +75,15 @@ TEST(Transposed, EachElementIsInItsPlaceWithMasksAndWithout) {
   }
 }
 
+TEST(Transposed, FloatsAreGatheredWhereTheProcessorGathersFast) {
+  const IRModule m = module_of({transposition({64, 16, 16, 16}, f32, false, false).lowered});
+  for (const auto& [cpu, gathers] :
+       {std::pair("znver4", false), {"znver5", false}, {"icelake-server", true}}) {
+    const std::string text = codegen::llvm_assembly(m, parse_target(std::string("llvm -mcpu=") + cpu));
+    EXPECT_EQ(text.find("vgather") != text.npos, gathers) << cpu << text;
+  }
+}
+
 TEST(Transposed, WhatAConditionKeepsFromBeingReadStaysUnread) {
   // Columns of one half, or of the other, which lies at the place of the first less its size.
   const Buffer a = flat("a", 512, u8), b = flat("b", 512, u8), o = flat("o", 1024, u8);
