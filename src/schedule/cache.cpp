@@ -22,6 +22,8 @@ Array<Range> part_of(State& s, int32_t id, const BufferRegion& region) {
   const auto all = s.scope(scope_id);
   Analyzer a = s.analyzer();
   bind_loops(s, a, scope_id);
+  // One run of the block around is looked at; its iterators are the same all along.
+  for (const IterVar& v : s.block(scope_id)->iter_vars) a.bind(v->var, v->dom, true);
   const Array<Range> box = region_below(s, all->leaves[size_t(all->find(id))], region, scope_id, a)->region;
   bool smaller = false;
   std::unordered_set<const Var*> loops;

@@ -33,6 +33,17 @@ TEST(Cache, HoldsThePartThatIsUsed) {
   }
 }
 
+TEST(Cache, GoesBackWhereARunOfTheBlockAroundWrites) {
+  for (const int64_t rows : {1, 2, 3}) {
+    Program p = softmax(4, 9);
+    Schedule s(p.function);
+    s.block_rows(s.get_block("out"), 1, rows);
+    const BlockRV back = s.cache_write(s.get_block("out"), 0, "local");
+    EXPECT_EQ(tir::as_int(s.get(back)->reads[0]->buffer->shape[0]), rows);
+    check(p, s);
+  }
+}
+
 TEST(ReindexCache, LaysOutByAMap) {
   Program p = conv(2, 7, 7, 3, 3, 2, 1);
   Schedule s(p.function);
