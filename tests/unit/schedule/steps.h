@@ -162,7 +162,7 @@ template <class Run>
 void act_rare(Schedule& s, Random& r, Run run, BlockRV b, const std::vector<LoopRV>& loops, int kind = -1) {
   const Ref<tir::Block> block = s.get(b);
   auto any_loop = [&] { return loops.at(size_t(r.below(loops.size()))); };
-  switch (kind >= 0 ? kind : r.below(19)) {
+  switch (kind >= 0 ? kind : r.below(22)) {
     case 0: {
       static const char* axes[] = {"blockIdx.x", "blockIdx.y", "threadIdx.x", "threadIdx.y", "vthread"};
       if (r.below(4) == 0)
@@ -236,6 +236,15 @@ void act_rare(Schedule& s, Random& r, Run run, BlockRV b, const std::vector<Loop
         for (const char* name : {"pad", "dilate", "border"})
           if (s.get(x)->name == name) b = x;
       return run("decompose_padding", [&] { s.decompose_padding(b, s.get_loops(b).at(size_t(r.below(2)))); });
+    }
+    case 18:
+    case 19:
+    case 20: {
+      run("block_rows", [&] { s.block_rows(s.blocks().back(), 1 + r.below(2), 1 + r.below(3)); });
+      const BlockRV reader = s.blocks().at(size_t(r.below(s.blocks().size())));
+      BlockRV copy;
+      run("cache_read", [&] { copy = s.cache_read(reader, r.below(s.get(reader)->reads.size()), "global"); });
+      return run("hoist", [&] { s.hoist(copy); });
     }
     case 13: {
       if (block->reads.empty()) return;
