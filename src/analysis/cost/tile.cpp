@@ -30,7 +30,7 @@ constexpr double kShortAxisRisk = 0.03;
 constexpr double kLanesUse = 0.9, kVectorRisk = 0.15;
 constexpr double kWindowVectorRisk =
     0.3;  ///< the same in a window: images are narrower than rows of a matrix
-/// The same along images' rows where channels are what lies together: these fill their vectors.
+/// The same along images' rows where channels are what lies together and fill such vectors.
 constexpr double kShortLanesUse = 0.45;
 /// Sizes in use are multiples of 16 more often than of 7.
 constexpr int64_t kUsualMultiple = 16;
@@ -84,7 +84,8 @@ double lanes_use(const Nest& n, const Tile& t) {
   const int64_t size = n.extent[size_t(t.vector)];
   if (size != kUnknown) return use_of(size, t.width());
   const double risk = is_window(n) ? kWindowVectorRisk : kVectorRisk;
-  const double use = is_window(n) && n.write.stride[size_t(t.vector)] != 1 ? kShortLanesUse : kLanesUse;
+  const int64_t apart = n.write.stride[size_t(t.vector)];
+  const double use = is_window(n) && apart != 1 && apart >= t.lanes ? kShortLanesUse : kLanesUse;
   return use / (1 + risk * double(t.vectors - 1));
 }
 
