@@ -170,6 +170,20 @@ bool makes_whole_vectors(Draft& draft, const Facts& f) {
   });
 }
 
+/// Does a stage make more results than there are sums? Each symbolic size counts as more than any known one.
+bool makes_more(const Facts& stage, const Facts& sum) {
+  auto results = [](const Facts& f) {
+    std::pair<int, double> out{0, 1};  // symbolic sizes, and the product of the others
+    for (int i : f.spatial)
+      if (f.symbolic(i))
+        ++out.first;
+      else
+        out.second *= double(f.extent[size_t(i)]);
+    return out;
+  };
+  return results(stage) > results(sum);
+}
+
 /// Sums along memory get their lanes.
 Stages stages_of(Draft& draft, const Facts& last, const std::vector<BlockRV>& blocks) {
   Stages out{last.id, last};
@@ -184,7 +198,7 @@ Stages stages_of(Draft& draft, const Facts& last, const std::vector<BlockRV>& bl
     const int64_t instances = f ? f->instances(false) : kUnknown;
     out.instances = out.instances == kUnknown || instances == kUnknown ? kUnknown : out.instances + instances;
     if (f && f->is_reduction() && along_memory(*f))
-      for (const BlockRV part : factor_lanes(draft, *f, last.instances(true) > f->instances(true)))
+      for (const BlockRV part : factor_lanes(draft, *f, makes_more(last, *f)))
         out.blocks.push_back(part);
     out.blocks.push_back(b);
   }
