@@ -198,8 +198,7 @@ Stages stages_of(Draft& draft, const Facts& last, const std::vector<BlockRV>& bl
     const int64_t instances = f ? f->instances(false) : kUnknown;
     out.instances = out.instances == kUnknown || instances == kUnknown ? kUnknown : out.instances + instances;
     if (f && f->is_reduction() && along_memory(*f))
-      for (const BlockRV part : factor_lanes(draft, *f, makes_more(last, *f)))
-        out.blocks.push_back(part);
+      for (const BlockRV part : factor_lanes(draft, *f, makes_more(last, *f))) out.blocks.push_back(part);
     out.blocks.push_back(b);
   }
   return out;

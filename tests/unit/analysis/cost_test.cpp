@@ -176,9 +176,15 @@ TEST(ChooseTile, ABatchOfImagesCountsAsOne) {
 }
 
 TEST(ChooseTile, ChannelsThatFillAVectorGoBeforeRowsOfUnknownLength) {
+  for (const auto& [block, bits] : {std::pair<int64_t, int64_t>{16, 512}, {8, 256}}) {
+    const Tile t = choose_tile(window(kUnknown, kUnknown, kUnknown, 3, block, 3), machine(bits, 32));
+    EXPECT_EQ(t.vector, 4);
+    EXPECT_EQ(t.lanes, block);
+  }
+  // Where they fill half of one, rows of an image do better.
   const Tile t = choose_tile(window(kUnknown, kUnknown, kUnknown, 3, 8, 3), machine());
-  EXPECT_EQ(t.vector, 4);
-  EXPECT_EQ(t.lanes, 8);
+  EXPECT_EQ(t.vector, 3);
+  EXPECT_EQ(t.lanes, 16);
 }
 
 TEST(ChooseTile, AFewRowsOfAFreePlaneGoWithAllBlocksOfChannels) {

@@ -78,16 +78,15 @@ TEST(PaddedRows, OfSymbolicSizesAreMadePlaneByPlane) {
   }
 }
 
-/// A window of 3 × 3 over 16 channels of 16 × 14 points; results in blocks of 8 channels.
-Program image(int64_t blocks) {
-  Tensor a = te::placeholder({16, 16, 14}, f32, "A"), k = te::placeholder({blocks, 16, 3, 3, 8}, f32, "K");
+/// A window of 3 × 3 over 16 channels of h × w points; results in blocks of 8 channels.
+Program image(int64_t blocks, PrimExpr h = PrimExpr(16), PrimExpr w = PrimExpr(14)) {
+  Tensor a = te::placeholder({16, h, w}, f32, "A"), k = te::placeholder({blocks, 16, 3, 3, 8}, f32, "K");
   Tensor p = te::compute(
-      {16, 18, 16},
+      {16, h + 2, w + 2},
       [&](const Vars& v) {
         const PrimExpr i = v[1] - 1, j = v[2] - 1;
-        const PrimExpr in =
-            tir::logical_and(tir::logical_and(tir::ge(i, PrimExpr(0)), tir::lt(i, PrimExpr(16))),
-                             tir::logical_and(tir::ge(j, PrimExpr(0)), tir::lt(j, PrimExpr(14))));
+        const PrimExpr in = tir::logical_and(tir::logical_and(tir::ge(i, PrimExpr(0)), tir::lt(i, h)),
+                                             tir::logical_and(tir::ge(j, PrimExpr(0)), tir::lt(j, w)));
         return tir::if_then_else(in, a({v[0], i, j}), PrimExpr(0.0));
       },
       "pad");
@@ -95,13 +94,27 @@ Program image(int64_t blocks) {
                y = te::reduce_axis(tir::range(PrimExpr(0), PrimExpr(3)), "y"),
                x = te::reduce_axis(tir::range(PrimExpr(0), PrimExpr(3)), "x");
   Tensor d = te::compute(
-      {blocks, 16, 14, 8},
+      {blocks, h, w, 8},
       [&](const Vars& v) {
         return te::sum(p({c->var, v[1] + y->var, v[2] + x->var}) * k({v[0], c->var, y->var, x->var, v[3]}),
                        {c, y, x});
       },
       "conv");
   return {"image", te::create_prim_func({a, k, d}), {}};
+}
+
+TEST(PaddedRows, OfFreeLengthHaveTheLanesWhereChannelsFillNone) {
+  auto t = one_core();
+  t.edit()->vector_bits = 512, t.edit()->vector_registers = 32;
+  Program p = image(3, tir::var("h"), tir::var("w"));
+  const tir::PrimFunc f = default_schedule(p.function, t);
+  Schedule s = Schedule::replay(p.function, Trace::from_json(f->attrs.at("tenon.trace").as<std::string>()));
+  EXPECT_EQ(tir::as_int(s.get(s.get_loops(s.get_block("conv")).back())->extent), 16) << print(f);
+  EXPECT_EQ(problems_of(f), "");
+  for (const auto& [h, w] : std::vector<std::array<int64_t, 2>>{{1, 1}, {3, 5}, {2, 17}, {9, 33}, {0, 4}}) {
+    p.sizes = {{"h", h}, {"w", w}};
+    ASSERT_TRUE(same(run(p.function, p.sizes), run(reversed(f), p.sizes))) << h << " × " << w;
+  }
 }
 
 TEST(PaddedRows, PassByAPartOfTheWeightsThatLeaveTheCache) {

@@ -145,6 +145,19 @@ TEST(SymbolicRows, AreAddedUpWhileTheyAreMade) {
   }
 }
 
+TEST(SymbolicRows, OfKnownLengthHaveLanes) {
+  // However many rows there are: each has more results than sums.
+  const Program p = softmax_rows(tir::var("batch"), PrimExpr(3), PrimExpr(17));
+  const tir::PrimFunc f = default_schedule(p.function, target_of({512, 32}));
+  EXPECT_NE(print(f).find("most_rf"), std::string::npos) << print(f);
+  EXPECT_NE(print(f).find("all_rf"), std::string::npos) << print(f);
+  EXPECT_EQ(problems_of(f), "");
+  for (const int64_t n : {0, 1, 2, 5}) {
+    const std::map<std::string, int64_t> sizes{{"batch", n}};
+    ASSERT_TRUE(same(run(p.function, sizes), run(f, sizes))) << n << "\n" << print(f);
+  }
+}
+
 /// The largest of each row.
 TEST(SymbolicRows, OfParametersAreFoldedInTwoVectors) {
   const tir::VarRef rows = tir::var("rows"), columns = tir::var("columns");
