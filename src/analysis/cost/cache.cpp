@@ -319,10 +319,11 @@ bool worth_panels(const Nest& nest, const Access& operand, const Tile& tile, con
 }
 
 bool worth_copy(const Nest& nest, const Access& operand, const Tile& tile) {
-  const int64_t stride = operand.stride[size_t(tile.vector)], all = nest.instances_of_one();
-  if (stride < 2 || stride >= kIrregular || all == kUnknown) return false;
+  const int64_t stride = operand.stride[size_t(tile.vector)];
+  if (stride < 2 || stride >= kIrregular) return false;
   const bool far = stride > kNearLanes;
-  if (double(all) < (far ? kFarReads : kNearReads) * elements_met(nest, operand)) return false;
+  // Symbolic sizes that the operand has, too, cancel out; of others one step is certain.
+  if (nest.known_instances() < (far ? kFarReads : kNearReads) * elements_met(nest, operand)) return false;
   // Lanes that lie far apart are worth a copy where the lanes of all operands are neighbours then.
   return !far || std::all_of(nest.loads.begin(), nest.loads.end(), [&](const Access& o) {
     const int64_t step = o.step(tile.vector, tile.lanes);
