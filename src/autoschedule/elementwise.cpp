@@ -76,7 +76,10 @@ int64_t panel_along(const Facts& f, size_t axis) {
   };
   if (f.extent[axis] == kUnknown || f.write.stride[axis] != 1) return 0;
   if (!std::all_of(f.loads.begin(), f.loads.end(), takes)) return 0;
-  return out > 0 && f.extent[axis] % out == 0 && still_in_panels(f, axis, out) ? out : 0;
+  if (out <= 0 || f.extent[axis] % out != 0) return 0;
+  // Halves of a panel may have a condition each (sines, then cosines).
+  while (out > kMinLanes && out % 2 == 0 && !still_in_panels(f, axis, out)) out /= 2;
+  return still_in_panels(f, axis, out) ? out : 0;
 }
 
 int64_t pick_lanes(int64_t size, int64_t lanes) {
