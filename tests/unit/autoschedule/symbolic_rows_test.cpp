@@ -362,5 +362,30 @@ TEST(SymbolicRows, OfHeadsSideBySideAreVectors) {
   EXPECT_TRUE(same(run(known.function), run(g))) << print(g);
 }
 
+TEST(SymbolicRows, OfHalvesWithAConditionEachAreVectors) {
+  // Y[r, c]: powers of eight elements, then twice those, of two groups.
+  auto waves = [](const PrimExpr& rows) {
+    Tensor x = te::placeholder({rows, 2, 8}, f32, "X");
+    Tensor y = te::compute(
+        {rows, 32},
+        [&](const Vars& v) {
+          const PrimExpr half = tir::floordiv(v[1], PrimExpr(16)), at = tir::floormod(v[1], PrimExpr(16));
+          return tir::if_then_else(tir::lt(at, PrimExpr(8)), tir::exp(x({v[0], half, at})),
+                                   x({v[0], half, at - 8}) * 2);
+        },
+        "Y");
+    return Program{"waves", te::create_prim_func({x, y}), {}};
+  };
+  for (const Program& p : {waves(tir::var("rows")), waves(PrimExpr(5))}) {
+    const tir::PrimFunc f = default_schedule(p.function, target_of({512, 32}));
+    EXPECT_NE(print(f).find("T.vectorized(8)"), std::string::npos) << print(f);
+    EXPECT_EQ(problems_of(f), "");
+    for (const int64_t rows : {0, 1, 5}) {
+      const std::map<std::string, int64_t> sizes{{"rows", rows}};
+      ASSERT_TRUE(same(run(p.function, sizes), run(f, sizes))) << rows << "\n" << print(f);
+    }
+  }
+}
+
 }  // namespace
 }  // namespace tenon::testing
