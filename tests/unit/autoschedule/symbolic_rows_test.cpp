@@ -362,6 +362,29 @@ TEST(SymbolicRows, OfHeadsSideBySideAreVectors) {
   EXPECT_TRUE(same(run(known.function), run(g))) << print(g);
 }
 
+TEST(SymbolicRows, OfWindowsFarApartAreReadFromACopy) {
+  // Frames of 64 samples, one every 32, by 160 filters that read each sample: its lanes are neighbours then.
+  const tir::VarRef batch = tir::var("batch"), length = tir::var("length");
+  Tensor x = te::placeholder({batch, 2, length}, f32, "X"), w = te::placeholder({160, 2, 64}, f32, "W");
+  const tir::IterVar c = te::reduce_axis(tir::range(PrimExpr(0), PrimExpr(2)), "c"),
+                     k = te::reduce_axis(tir::range(PrimExpr(0), PrimExpr(64)), "k");
+  Tensor y = te::compute(
+      {batch, 160, tir::floordiv(length, PrimExpr(32)) - 1},
+      [&](const Vars& v) {
+        return te::sum(x({v[0], c->var, v[2] * 32 + k->var}) * w({v[1], c->var, k->var}), {c, k});
+      },
+      "Y");
+  const Program p{"frames", te::create_prim_func({x, w, y}), {}};
+  const tir::PrimFunc f = default_schedule(p.function, target_of({512, 32}));
+  EXPECT_NE(print(f).find("X_reindex"), std::string::npos) << print(f);
+  EXPECT_EQ(problems_of(f), "");
+  for (const auto& [n, samples] :
+       {std::pair<int64_t, int64_t>{1, 64}, {2, 101}, {1, 300}, {0, 96}, {2, 32}}) {
+    const std::map<std::string, int64_t> sizes{{"batch", n}, {"length", samples}};
+    ASSERT_TRUE(same(run(p.function, sizes), run(f, sizes))) << n << " of " << samples << "\n" << print(f);
+  }
+}
+
 TEST(SymbolicRows, OfHalvesWithAConditionEachAreVectors) {
   // Y[r, c]: powers of eight elements, then twice those, of two groups.
   auto waves = [](const PrimExpr& rows) {
