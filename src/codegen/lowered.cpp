@@ -103,7 +103,7 @@ std::string refusal(const ObjectRef& node) {
       return fmt::format("an access to {} with {} indices", n->buffer->name, n->indices.size());
   }
   if (const auto* n = node.as<tir::Call>()) {
-    if (n->op == "tir.kernel_buffer" || n->op == "tir.kernel_scalar") return {};
+    if (n->op == "tir.kernel_buffer" || n->op == "tir.kernel_scalar" || n->op == "tir.kernel_size") return {};
     const Intrinsic* known = find_intrinsic(n->op);
     if (!known) return fmt::format("the unknown intrinsic `{}`", n->op);
     if (group_of(*known) == IntrinsicGroup::foreign)
@@ -211,6 +211,10 @@ PrimFunc anonymous(const PrimFunc& f) {
 }
 
 constexpr __int128 kWide = __int128(1) << 100;
+/// No tensor of memory has more elements, of half a byte each. (Where another size is 0, so that there are
+/// none, a size may be larger, but nothing is accessed by it.)
+constexpr int64_t kMostSize = int64_t(1) << 48;
+
 Bounds clamp(Bounds b) { return {std::max(b.min, -kWide), std::min(b.max, kWide)}; }
 Bounds of_type(DataType t) {
   if (t.is_bool()) return {0, 1};
@@ -421,6 +425,7 @@ Bounds BoundsOf::operator()(const PrimExpr& e, int depth) const {
     auto a = of(n->true_value), b = of(n->false_value);
     return {std::min(a.min, b.min), std::max(a.max, b.max)};
   }
+  if (const auto* n = e.as<tir::Call>(); n && n->op == "tir.kernel_size") return {0, kMostSize};
   if (const auto* n = e.as<Broadcast>()) return of(n->value);
   if (const auto* n = e.as<Ramp>()) {
     auto a = of(n->base), s = of(n->stride);

@@ -115,6 +115,8 @@ constexpr Intrinsic table[] = {
     {"tir.kernel_scalar", 2, true, false,
      "the kernel's scalars and k: the 64 bits of scalar parameter k (int64; floats as a double's image)",
      nullptr},
+    {"tir.kernel_size", 2, true, false, "the same of a scalar that is a size of a tensor: 0 to 2^48",
+     nullptr},
     {"tir.undef", 0, true, true, "any value of the type", nullptr},
     // Memory that several threads change: pointer (address_of) and value; the old value is the result.
     {"tir.atomic_add", 2, false, false, "adds to the element, gives what it was", nullptr},

@@ -513,7 +513,7 @@ std::string CEmitter::call(const tir::Call& n) {
                 DataType::uint(8), n.dtype);
   }
   if (name == "kernel_buffer") return fmt::format("{}[{}]", expr(n.args[0]), *as_int(n.args[1]));
-  if (name == "kernel_scalar") {
+  if (name == "kernel_scalar" || name == "kernel_size") {
     const std::string word = fmt::format("{}[{}]", expr(n.args[0]), *as_int(n.args[1]));
     return n.dtype == i64 ? word : cast(word, i64, n.dtype);
   }

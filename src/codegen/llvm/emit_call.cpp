@@ -267,13 +267,13 @@ V Emitter::call_packed(const tir::Call& n) {
 
 V Emitter::call(const tir::Call& n) {
   const std::string_view name = std::string_view(n.op).substr(4);
-  if (n.op == "tir.kernel_buffer" || n.op == "tir.kernel_scalar") {
+  if (name == "kernel_buffer" || name == "kernel_scalar" || name == "kernel_size") {
     const auto k = as_int(n.args[1]);
     CHECK(k.has_value(), "the number of a kernel argument is a constant");
-    llvm::Type* t = n.op == "tir.kernel_buffer" ? (llvm::Type*)b_.getPtrTy() : b_.getInt64Ty();
+    llvm::Type* t = name == "kernel_buffer" ? (llvm::Type*)b_.getPtrTy() : b_.getInt64Ty();
     auto* l = b_.CreateLoad(t, b_.CreateConstInBoundsGEP1_64(t, expr(n.args[0]), uint64_t(*k)));
     l->setMetadata(llvm::LLVMContext::MD_invariant_load, llvm::MDNode::get(module_.getContext(), {}));
-    return n.op == "tir.kernel_scalar" ? cast(l, tenon::i64, n.dtype.is_float() ? tenon::i64 : n.dtype) : l;
+    return name == "kernel_buffer" ? l : cast(l, tenon::i64, n.dtype.is_float() ? tenon::i64 : n.dtype);
   }
   if (name == "if_then_else") return if_then_else(n);
   if (name == "select_rare") return select_rare(n);

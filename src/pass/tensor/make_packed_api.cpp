@@ -2,7 +2,8 @@
 // make_packed_api
 //   before: def f(A: T.Buffer((n, 4), "float32"), k: T.int32): body
 //   after:  def f(buffers: handle, scalars: handle, context: handle):
-//             A = T.kernel_buffer(buffers, 0); k = T.Cast("int32", T.kernel_scalar(scalars, 0)); n = …; body
+//             A = T.kernel_buffer(buffers, 0); k = T.Cast("int32", T.kernel_scalar(scalars, 0))
+//             n = T.kernel_size(scalars, 1); body
 // The kernel's calling convention (runtime/kernel.h). Attributes: "tenon.kernel", "global_symbol" (the
 // module's name for it when it has none), "tenon.asserts" (messages of the assertions in program order).
 // `tir.call_prim_func` names the callee's symbol from here on; callees are kernels too.
@@ -79,7 +80,13 @@ PrimFunc packed(const std::string& name, const PrimFunc& f) {
                         call(DataType::handle(), "tir.kernel_buffer", {buffers, tensor_detail::imm(k++)})});
   }
   k = 0;
-  for (const VarRef& v : kernel_scalars(f)) bindings.push_back({v, scalar(scalars, k++, v->dtype)});
+  const std::vector<VarRef> sizes = tensor_detail::sizes_of(f);
+  for (const VarRef& v : kernel_scalars(f)) {
+    const bool is_size = std::ranges::find(sizes, v.get(), &VarRef::get) != sizes.end();
+    bindings.push_back({v, is_size ? call(i64, "tir.kernel_size", {scalars, tensor_detail::imm(k)})
+                                   : scalar(scalars, k, v->dtype)});
+    ++k;
+  }
   Stmt body = f->body;
   // A parameter that is accessed by itself (it had one dimension already) is declared like the others.
   for (size_t i = f->params.size(); i-- > 0;)

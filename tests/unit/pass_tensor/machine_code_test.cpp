@@ -102,6 +102,24 @@ TEST(MachineCode, SoftmaxOfSymbolicSizes) {
     check(f, {random_array({rows, columns}, f32, 3), NDArray::zeros({rows, columns}, f32)});
 }
 
+TEST(MachineCode, DivisionsBySizesKnowNoSign) {
+  const VarRef rows = var("rows"), columns = var("columns");
+  const Tensor x = te::placeholder({rows, columns}, f32, "X");
+  const Tensor y = te::compute(
+      {rows * columns},
+      [&](const Array<VarRef>& v) { return x({floormod(v[0], rows), floordiv(v[0], rows)}); }, "Y");
+  const PrimFunc f = te::create_prim_func({x, y}, {rows, columns});
+  for (auto [r, c] : std::vector<std::pair<int64_t, int64_t>>{{3, 5}, {1, 1}, {7, 65}, {0, 4}, {4, 0}})
+    check(f, {random_array({r, c}, f32, 3), NDArray::zeros({r * c}, f32)});
+  IRModule m = module_of(default_schedule(f, host_target()));
+  PassContext context;
+  for (const Pass& p : tensor_passes()) m = p.run(m, context);
+  const std::string text = codegen::llvm_ir(m, host_target());
+  EXPECT_NE(text.find(" udiv "), std::string::npos) << text;
+  for (const char* with_sign : {" sdiv ", " srem "})
+    EXPECT_EQ(text.find(with_sign), std::string::npos) << text;
+}
+
 TEST(MachineCode, ConvolutionWithPadding) {
   Tensor x = te::placeholder({n64(1), n64(3), n64(11), n64(11)}, f32, "X"),
          w = te::placeholder({n64(20), n64(3), n64(3), n64(3)}, f32, "W");
