@@ -120,6 +120,23 @@ TEST(MachineCode, DivisionsBySizesKnowNoSign) {
     EXPECT_EQ(text.find(with_sign), std::string::npos) << text;
 }
 
+TEST(MachineCode, TransposedCopiesOfAFewColumnsGatherNothingOnZen) {
+  const VarRef batch = var("batch"), rows = var("rows");
+  const Tensor x = te::placeholder({batch, rows, n64(8)}, f32, "X");
+  const Tensor y =
+      te::compute({batch, n64(8), rows}, [&](const Array<VarRef>& v) { return x({v[0], v[2], v[1]}); }, "Y");
+  const PrimFunc f = te::create_prim_func({x, y}, {batch, rows});
+  for (auto [b, r] : std::vector<std::pair<int64_t, int64_t>>{{2, 0}, {3, 1}, {2, 9}, {1, 37}})
+    check(f, {random_array({b, r, 8}, f32, 3), NDArray::zeros({b, 8, r}, f32)});
+  PassContext context;
+  context.target = parse_target("llvm -mcpu=znver4");
+  const Target zen = context.target.cast<TargetNode>();
+  IRModule m = module_of(default_schedule(f, zen));
+  for (const Pass& p : tensor_passes()) m = p.run(m, context);
+  const std::string text = codegen::llvm_assembly(m, zen);
+  EXPECT_EQ(text.find("gather"), std::string::npos) << text;
+}
+
 TEST(MachineCode, ConvolutionWithPadding) {
   Tensor x = te::placeholder({n64(1), n64(3), n64(11), n64(11)}, f32, "X"),
          w = te::placeholder({n64(20), n64(3), n64(3), n64(3)}, f32, "W");
