@@ -300,6 +300,11 @@ MODELS = {"bert_base": bert_base, "vit_b16": vision("vit_b_16"), "swin_t": visio
           "nf_regnet_b1": timm_vision("nf_regnet_b1", 240), "visformer_tiny": timm_vision("visformer_tiny"),
           "inception_next_a": timm_vision("inception_next_atto"), "dpn48b": timm_vision("dpn48b"),
           "skresnet18": timm_vision("skresnet18"), "ghostnet_v2": timm_vision("ghostnetv2_100"), "fbnet_c": timm_vision("fbnetc_100"),
+          "regnetx_004": timm_vision("regnetx_004"), "effnet_lite0": timm_vision("efficientnet_lite0"),
+          "mobileone_s0": timm_vision("mobileone_s0"), "pit_ti": timm_vision("pit_ti_224"), "resnest14d": timm_vision("resnest14d"),
+          "cspresnet50": timm_vision("cspresnet50", 256), "xception41": timm_vision("xception41", 299),
+          "mobilenetv3_small": timm_vision("mobilenetv3_small_100"), "convmixer": timm_vision("convmixer_768_32"),
+          "gernet_s": timm_vision("gernet_s"), "mnasnet_small": timm_vision("mnasnet_small"), "eca_nfnet_l0": timm_vision("eca_nfnet_l0"),
           "deeplab_mobilenet": deeplab, "minilm": minilm, "gpt2": gpt2, "wav2vec2": wav2vec2, "tcn": tcn, "lstm": lstm}
 
 
