@@ -374,6 +374,18 @@ def splits_nothing(model, feed):
     return any(v is not None and "" in v for v in given)
 
 
+def single_antialiased(model, feed):
+    """An antialiased result by pytorch_half_pixel has one element along an axis."""
+    def single(node):
+        if attribute(node, "antialias") != 1 or attribute(node, "coordinate_transformation_mode") != b"pytorch_half_pixel":
+            return False
+        x, scales, sizes = (known_value(model, feed, node.input[i]) if len(node.input) > i and node.input[i] else None for i in (0, 2, 3))
+        if x is not None and scales is not None and scales.size:
+            sizes = np.floor(np.array([x.shape[a] for a in attribute(node, "axes") or range(x.ndim)]) * scales)
+        return sizes is not None and bool(np.any(sizes == 1))
+    return any(single(n) for n in nodes_of(model, "Resize"))
+
+
 def aligned_by_parts(model, feed):
     """Corners are aligned where the scaled size is not whole."""
     def parts(node):
@@ -491,6 +503,7 @@ EXPLAINED = [
               classes_without_a_leaf),
     Explained(("MeanVarianceNormalization",), "differs", r"wanted np.float\d+\(nan\)", "a variance is never negative; ONNX Runtime takes a difference of squares, which rounding makes negative", normalises_equal_values),
     Explained(("com.microsoft::TransposeMatMul", "com.microsoft::FusedMatMul"), "accepted", "operand cannot broadcast on dim", "sizes 0 and 1 broadcast to 0; ONNX Runtime broadcasts to the larger", stretches_to_nothing),
+    Explained(("Resize",), "differs", "", "of pytorch_half_pixel a single result lies at 0, with antialiasing too, as the reference evaluator has it", single_antialiased),
     Explained(("Resize",), "differs", "np.float", "corners are aligned by the exact scaled size, as the reference evaluator has it; ONNX Runtime rounds it first", aligned_by_parts),
     Explained(("Loop",), "differs", "from the reference evaluator", "a loop without a condition runs as often as its number says; the reference evaluator does not run it", loops_without_condition),
     Explained(("GlobalMaxPool",), "differs", "from the reference evaluator", "all axes behind the channels are reduced; the reference evaluator reduces two of them, and ONNX Runtime takes no image without elements", other_images),
