@@ -4,6 +4,7 @@
 #include <algorithm>
 
 #include "ir/find_node.h"
+#include "ir/structural.h"
 
 namespace tenon {
 
@@ -52,10 +53,10 @@ struct Between {
 /// The block of a nest of whole loops, one for each of its iterators; null: it is anything else.
 Ref<BlockRealize> plain_nest(const Stmt& s) {
   Stmt at = s;
-  std::vector<VarRef> loops;
+  std::vector<const For*> loops;
   while (const auto* l = at.as<For>()) {
     if (!is_zero(l->min) || l->kind != ForKind::serial) return {};
-    loops.push_back(l->loop_var);
+    loops.push_back(l);
     at = l->body;
   }
   if (!at.is<BlockRealize>()) return {};
@@ -64,8 +65,12 @@ Ref<BlockRealize> plain_nest(const Stmt& s) {
   if (!store || store->predicate || !is_const_int(r->predicate, 1) || !r->block->match_buffers.empty() ||
       !r->block->alloc_buffers.empty() || loops.size() != r->iter_values.size())
     return {};
-  for (size_t i = 0; i < loops.size(); ++i)
-    if (r->iter_values[i].get() != loops[i].get() || !is_zero(r->block->iter_vars[i]->dom->min)) return {};
+  for (size_t i = 0; i < loops.size(); ++i) {
+    const Range& whole = r->block->iter_vars[i]->dom;
+    if (r->iter_values[i].get() != loops[i]->loop_var.get() || !is_zero(whole->min) ||
+        !structural_equal(loops[i]->extent, whole->extent))
+      return {};
+  }
   return r;
 }
 

@@ -11,7 +11,7 @@
 
 namespace tenon {
 
-/// A stage: one store under loops of its own, each bound to an iterator.
+/// A stage: one store under loops of its own, each over all of an iterator.
 struct StageAxes {
   Ref<tir::BlockRealize> block;
   std::vector<int> iterator;  ///< of each shared axis; -1: what it makes is for all of them

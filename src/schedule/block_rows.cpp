@@ -142,8 +142,9 @@ static std::vector<int32_t> block_rows(State& s, int32_t id, int64_t parts, int6
   const int32_t root = s.scope_of(id);
   auto axes = shared_axes(s.function);
   if (!axes)
-    s.refuse("T0783", id, "the program's stages share no axis of known size",
-             "each stage is one store under loops of its own, and reads what others make at its own index");
+    s.refuse(
+        "T0783", id, "the program's stages share no axis of known size",
+        "each stage is one store under whole loops of its own, and reads what others make at its own index");
   const int64_t extent = axes->extent.back();
   if (parts < 1 || extent % parts != 0)
     s.refuse("T0782", id, fmt::format("{} rows have no {} equal parts", extent, parts));
@@ -195,8 +196,9 @@ const Define<&Schedule::block_rows, block_rows> block_rows_record{
          "tensors between stages hold one block, and tasks (the other shared axes, and equal parts of the "
          "rows) are independent; the loops over tasks",
      .legal =
-         "every stage is one store under loops of its own, and what a stage makes at an index of the shared "
-         "axes others read at that index only; blocks do not overlap where results may lie where operands "
+         "every stage is one store under whole loops of its own, and what a stage makes at an index of the "
+         "shared axes others read at that index only; blocks do not overlap where results may lie where "
+         "operands "
          "do (\"tir.noalias\" is false)",
      .parameters = {{"block", "any one of the program"},
                     {"parts", "of the rows, equal ones"},
