@@ -149,14 +149,16 @@ int32_t owner_of(const State& s, int32_t id, const Buffer& b) {
   return -1;
 }
 
-void require_owned(const State& s, int32_t id, const Buffer& b) {
+bool lives_outside(const State& s, int32_t id, const Buffer& b) {
   const int32_t scope = s.scope_of(id);
-  if (s.parent(scope) < 0) return;
-  for (const Buffer& x : s.block(scope)->alloc_buffers)
-    if (x.same_as(b)) return;
-  s.refuse("T0759", id,
-           fmt::format("'{}' lives outside {}, where others may use it", b->name, s.describe(scope)),
-           "do this before blockize");
+  return s.parent(scope) >= 0 && owner_of(s, id, b) != scope;
+}
+void require_owned(const State& s, int32_t id, const Buffer& b) {
+  if (lives_outside(s, id, b))
+    s.refuse("T0759", id,
+             fmt::format("'{}' lives outside {}, where others may use it", b->name,
+                         s.describe(s.scope_of(id))),
+             "do this before blockize");
 }
 void require_root_scope(const State& s, int32_t id) {
   const int32_t scope = s.scope_of(id);

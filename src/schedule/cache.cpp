@@ -16,8 +16,9 @@ using namespace tir;
 
 namespace {
 
-/// What a block uses of `b`, over all its runs: null where that is all of it, or unknown.
-Array<Range> part_of(State& s, int32_t id, const BufferRegion& region) {
+/// What a block uses of a buffer, over all its runs inside of one of the block around: empty where that is all
+/// of it, null where it is unknown.
+std::optional<Array<Range>> part_of(State& s, int32_t id, const BufferRegion& region) {
   const int32_t scope_id = s.scope_of(id);
   const auto all = s.scope(scope_id);
   Analyzer a = s.analyzer();
@@ -31,15 +32,31 @@ Array<Range> part_of(State& s, int32_t id, const BufferRegion& region) {
   for (const IterVar& v : s.block(id)->iter_vars) loops.insert(v->var.get());
   for (size_t d = 0; d < box.size(); ++d) {
     const PrimExpr &low = box[d]->min, &size = box[d]->extent, &shape = region->buffer->shape[d];
-    if (uses_any(low, loops) || uses_any(size, loops)) return {};
+    if (uses_any(low, loops) || uses_any(size, loops)) return std::nullopt;
     if (!as_int(size) || *as_int(size) < 1) {
-      if (!a.can_prove_equal(size, shape)) return {};
+      if (!a.can_prove_equal(size, shape)) return std::nullopt;
     } else {
       smaller = smaller || a.can_prove(lt(size, shape));
     }
-    if (!a.can_prove(ge(low, PrimExpr(0))) || !a.can_prove(le(low + size, shape))) return {};
+    if (!a.can_prove(ge(low, PrimExpr(0))) || !a.can_prove(le(low + size, shape))) return std::nullopt;
   }
   return smaller ? box : Array<Range>();
+}
+/// What of a buffer a copy is to hold that goes back. Each run of the block around leaves as it is what others
+/// wrote, where the buffer lives outside.
+Array<Range> part_to_write(State& s, int32_t id, const BufferRegion& region) {
+  const auto part = part_of(s, id, region);
+  if (!lives_outside(s, id, region->buffer)) return part.value_or(Array<Range>());
+  const int32_t scope_id = s.scope_of(id);
+  const auto all = s.scope(scope_id);
+  Analyzer a = s.analyzer();
+  bind_loops(s, a, id);
+  if (!part || !makes_box(s, all->leaves[size_t(all->find(id))], region, scope_id, a))
+    s.refuse("T0774", id,
+             fmt::format("what it makes in one run of {} is not provably a box of '{}'", s.describe(scope_id),
+                         region->buffer->name),
+             "use cache_write before its loops change");
+  return *part;
 }
 Array<PrimExpr> shape_of(const Buffer& b, const Array<Range>& part) {
   return part.empty() ? b->shape : part.map([](const Range& r) { return r->extent; });
@@ -210,7 +227,9 @@ static int32_t cache_read(State& s, int32_t id, int read_index, const std::strin
   const int at = all->find(readers[0]);
   for (int32_t x : readers) require_cacheable_read(s, x, b, outermost(s, x), at);
   const Array<Range> part =
-      readers.size() == 1 ? part_of(s, id, r->block->reads[size_t(read_index)]) : Array<Range>();
+      readers.size() == 1
+          ? part_of(s, id, r->block->reads[size_t(read_index)]).value_or(Array<Range>())
+          : Array<Range>();
   Buffer copy = buffer(fmt::format("{}_{}", b->name, scope), shape_of(b, part), b->dtype, scope);
   const std::string name = s.fresh_block_name(copy->name);
   Stmt body = s.block(scope_id)->body;
@@ -262,7 +281,7 @@ static int32_t cache_write(State& s, int32_t id, int write_index, const std::str
                              b->name, s.describe(all->leaves[size_t(x)].id)),
                  "use cache_write before reverse_compute_at");
     from.push_back(b);
-    parts.push_back(part_of(s, id, r->block->writes[i]));
+    parts.push_back(part_to_write(s, id, r->block->writes[i]));
     to.push_back(buffer(fmt::format("{}_{}", b->name, scope), shape_of(b, parts.back()), b->dtype, scope));
   }
   if (!writes_apart(s, r->block))
@@ -295,6 +314,7 @@ static std::vector<int32_t> cache_inplace(State& s, int32_t id, int read_index, 
   for (const BufferRegion& w : r->block->writes) updated = updated || w->buffer.same_as(b);
   if (!updated)
     s.refuse("T0772", id, fmt::format("it reads '{}' and does not write it", b->name), "use cache_read");
+  require_owned(s, id, b);
   if (!plainly_used(r->block, b))
     s.refuse("T0736", id, fmt::format("it uses '{}' through a mask, a matched region or a pointer", b->name));
   auto all = s.scope(scope_id);
@@ -357,7 +377,7 @@ const Define<&Schedule::cache_write, cache_write> cache_write_record{
      .does =
          "a block writes a buffer of its own, which is copied to the old one behind it; the copying block",
      .legal = "the block alone writes the buffer, each element at an index of its own, and no loop around it "
-              "holds a reader",
+              "holds a reader; of a buffer from outside of the block around, a run of which makes a box",
      .parameters = {{"block", "the writer"},
                     {"write_index", "which of its write regions; -1: all of them, copied by one block"},
                     {"scope", kCopyMemory}},
@@ -368,7 +388,8 @@ copy = sch.cache_write(c, write_index=0, scope="local")
 const Define<&Schedule::cache_inplace, cache_inplace> cache_inplace_record{
     {.name = "cache_inplace",
      .does = "a block updates a copy of what it updated in place; the blocks that fill it and copy it back",
-     .legal = "the block reads and writes the buffer, and no loop around it holds another block that uses it",
+     .legal = "the block reads and writes the buffer, which the block around owns, and no loop around it holds "
+              "another block that uses it",
      .parameters = {{"block", "that updates"},
                     {"read_index", "which of its read regions"},
                     {"scope", kCopyMemory}},

@@ -235,6 +235,7 @@ struct EinsumPadding {
             "leave sizes of 1 as they are");
     }
     if (!out_larger) return;
+    require_owned(s, id, out);
     const auto all = s.scope(scope_id);
     if (all->writers(out).size() != 1)
       s.refuse("T0733", id, fmt::format("'{}' is written by other blocks too", out->name));

@@ -62,6 +62,7 @@ static int32_t reindex_cache(State& s, int32_t id, int index, bool of_write, con
   const int32_t nest = outermost(s, id);
   auto inside = [&](int x) { return s.inside(all->leaves[size_t(x)].id, nest); };
   if (of_write) {
+    require_owned(s, id, b);
     if (all->writers(b).size() != 1)
       s.refuse("T0733", id, fmt::format("'{}' is written by other blocks too", b->name),
                "use it before decompose_reduction");

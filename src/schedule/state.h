@@ -181,8 +181,9 @@ bool surely_writes(const State& s, const Leaf& leaf, const tir::Buffer& b);
 tir::Buffer region_buffer(const State& s, int32_t block, int index, bool of_write);
 /// The block that allocates `b`, around `id`; -1: the caller does.
 int32_t owner_of(const State& s, int32_t id, const tir::Buffer& b);
-/// T0759 unless the buffer lives in the scope itself (a parameter lives in the root block): outside it others
-/// may use it.
+/// Does the buffer live outside of the scope, where others may use it? (A parameter lives in the root block.)
+bool lives_outside(const State& s, int32_t id, const tir::Buffer& b);
+/// T0759 if it does.
 void require_owned(const State& s, int32_t id, const tir::Buffer& b);
 /// T0759 unless the block lies directly in the root block, or in one around the whole program.
 void require_root_scope(const State& s, int32_t id);

@@ -38,6 +38,37 @@ void refuse_moves(Refuser& refuse) {
     t.block_rows(t.get_block("D"), 1, 2);
     t.hoist(t.get_block("C"));
   });
+  // copies that go back where other runs of the block around write, too
+  auto in_rows = [&](auto work) {
+    return [=](Schedule& t) {
+      t.block_rows(t.get_block("D"), 1, 3);
+      work(t, t.get_block("D"));
+    };
+  };
+  auto cache_d = [](Schedule& t, BlockRV d) { t.cache_write(d, 0, "local"); };
+  refuse(two(kPlain), "T0774", "is not provably a box of 'D'", in_rows([=](Schedule& t, BlockRV d) {
+           t.split(t.get_loops(d).back(), {-1, 2});
+           cache_d(t, d);
+         }));
+  refuse(program_of("A: T.Buffer((4, 6), \"float32\"), D: T.Buffer((24,), \"float32\")",
+                    kC + nest("C", kPlain) + nest("D", "D[vj * 4 + vi] = C[vi, vj]")),
+         "T0774", "is not provably a box of 'D'", in_rows(cache_d));
+  refuse(two(kPlain, "D[vi, vj] = D[vi, vj] + C[vi, vj]"), "T0759", "'D' lives outside block 'rows'",
+         in_rows([](Schedule& t, BlockRV d) { t.cache_inplace(d, 0, "local"); }));
+  refuse(two(kPlain), "T0759", "'D' lives outside block 'rows'", in_rows([](Schedule& t, BlockRV d) {
+           t.reindex_cache_write(d, 0, "local", index_map(2, [](const Array<tir::VarRef>& i) {
+                                   return Array<PrimExpr>{i[1], i[0]};
+                                 }));
+         }));
+  refuse(program_of(kBuffers, kC + nest("C", kPlain) +
+                                  "for i in range(4):\n    for j in range(6):\n        for k in range(4):\n"
+                                  "            with T.block(\"D\"):\n"
+                                  "                vi, vj, vk = T.axis.remap(\"SSR\", [i, j, k])\n"
+                                  "                with T.init():\n"
+                                  "                    D[vi, vj] = T.float32(0)\n"
+                                  "                D[vi, vj] = D[vi, vj] + C[vi, vk] * A[vk, vj]\n"),
+         "T0759", "'D' lives outside block 'rows'",
+         in_rows([](Schedule& t, BlockRV d) { t.pad_einsum(d, {1, 4, 1}); }));
 
   // compute_inline
   refuse(two(kTwice), "T0731", "its body is not a single store", inline_c);
