@@ -118,7 +118,8 @@ struct RowBlocker {
                [&](const ObjectRef& n) -> ObjectRef {
                  if (const auto* l = n.as<BufferLoad>())
                    if (const PrivateBuffer* b = between(l->buffer))
-                     return load(smaller.at(l->buffer.get()), indices(*b, l->indices));
+                     return load(smaller.at(l->buffer.get()), indices(*b, l->indices),
+                                 inside_value(l->predicate, whole, row));
                  if (const auto* w = n.as<BufferStore>())
                    if (const PrivateBuffer* b = between(w->buffer))
                      return store(smaller.at(w->buffer.get()), inside_value(w->value, whole, row),
@@ -131,7 +132,7 @@ struct RowBlocker {
         .cast<StmtNode>();
   }
   PrimExpr inside_value(const PrimExpr& value, const VarMap& whole, const VarRef& row) {
-    return inside(make<Evaluate>(value), whole, row).as<Evaluate>()->value;
+    return value ? inside(make<Evaluate>(value), whole, row).as<Evaluate>()->value : value;
   }
 };
 

@@ -155,10 +155,10 @@ bool lives_outside(const State& s, int32_t id, const Buffer& b) {
 }
 void require_owned(const State& s, int32_t id, const Buffer& b) {
   if (lives_outside(s, id, b))
-    s.refuse("T0759", id,
-             fmt::format("'{}' lives outside {}, where others may use it", b->name,
-                         s.describe(s.scope_of(id))),
-             "do this before blockize");
+    s.refuse(
+        "T0759", id,
+        fmt::format("'{}' lives outside {}, where others may use it", b->name, s.describe(s.scope_of(id))),
+        "do this before blockize");
 }
 void require_root_scope(const State& s, int32_t id) {
   const int32_t scope = s.scope_of(id);

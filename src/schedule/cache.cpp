@@ -16,8 +16,8 @@ using namespace tir;
 
 namespace {
 
-/// What a block uses of a buffer, over all its runs inside of one of the block around: empty where that is all
-/// of it, null where it is unknown.
+/// What a block uses of a buffer, over all its runs inside of one of the block around: empty where that is
+/// all of it, null where it is unknown.
 std::optional<Array<Range>> part_of(State& s, int32_t id, const BufferRegion& region) {
   const int32_t scope_id = s.scope_of(id);
   const auto all = s.scope(scope_id);
@@ -42,8 +42,8 @@ std::optional<Array<Range>> part_of(State& s, int32_t id, const BufferRegion& re
   }
   return smaller ? box : Array<Range>();
 }
-/// What of a buffer a copy is to hold that goes back. Each run of the block around leaves as it is what others
-/// wrote, where the buffer lives outside.
+/// What of a buffer a copy is to hold that goes back. Each run of the block around leaves as it is what
+/// others wrote, where the buffer lives outside.
 Array<Range> part_to_write(State& s, int32_t id, const BufferRegion& region) {
   const auto part = part_of(s, id, region);
   if (!lives_outside(s, id, region->buffer)) return part.value_or(Array<Range>());
@@ -226,10 +226,9 @@ static int32_t cache_read(State& s, int32_t id, int read_index, const std::strin
             [&](int32_t x, int32_t y) { return all->find(x) < all->find(y); });
   const int at = all->find(readers[0]);
   for (int32_t x : readers) require_cacheable_read(s, x, b, outermost(s, x), at);
-  const Array<Range> part =
-      readers.size() == 1
-          ? part_of(s, id, r->block->reads[size_t(read_index)]).value_or(Array<Range>())
-          : Array<Range>();
+  const Array<Range> part = readers.size() == 1
+                                ? part_of(s, id, r->block->reads[size_t(read_index)]).value_or(Array<Range>())
+                                : Array<Range>();
   Buffer copy = buffer(fmt::format("{}_{}", b->name, scope), shape_of(b, part), b->dtype, scope);
   const std::string name = s.fresh_block_name(copy->name);
   Stmt body = s.block(scope_id)->body;
@@ -388,8 +387,9 @@ copy = sch.cache_write(c, write_index=0, scope="local")
 const Define<&Schedule::cache_inplace, cache_inplace> cache_inplace_record{
     {.name = "cache_inplace",
      .does = "a block updates a copy of what it updated in place; the blocks that fill it and copy it back",
-     .legal = "the block reads and writes the buffer, which the block around owns, and no loop around it holds "
-              "another block that uses it",
+     .legal =
+         "the block reads and writes the buffer, which the block around owns, and no loop around it holds "
+         "another block that uses it",
      .parameters = {{"block", "that updates"},
                     {"read_index", "which of its read regions"},
                     {"scope", kCopyMemory}},

@@ -44,6 +44,14 @@ TEST(Cache, GoesBackWhereARunOfTheBlockAroundWrites) {
   }
 }
 
+TEST(BlockRows, KeepsTheMasksOfLoads) {
+  Program p = softmax(4, 9);
+  Schedule s(p.function);
+  s.pad_iteration(s.get_block("sm"), 1, 5);
+  s.block_rows(s.get_block("out"), 1, 2);
+  check(p, s);
+}
+
 TEST(ReindexCache, LaysOutByAMap) {
   Program p = conv(2, 7, 7, 3, 3, 2, 1);
   Schedule s(p.function);
