@@ -342,6 +342,23 @@ Array<Range> window_below(const State& s, const Leaf& leaf, const BufferRegion& 
   return (domain.empty() ? at : union_regions({at}, domain, a))->region;
 }
 
+/// Does the predicate cut off nothing but runs outside of the iterators' domains? Splits of splits leave
+/// conditions that cut off runs inside of them, which other loops make.
+static bool cuts_off_outside(const State& s, const Leaf& leaf) {
+  const Ref<BlockRealize>& r = leaf.realize;
+  Analyzer a = s.analyzer();
+  bind_loops(s, a, leaf.id);
+  std::vector<Analyzer::Scope> inside;
+  for (size_t i = 0; i < r->iter_values.size(); ++i) {
+    const Range& dom = r->block->iter_vars[i]->dom;
+    inside.push_back(a.assume(lt(r->iter_values[i], dom->min + dom->extent)));
+  }
+  const bool holds =
+      std::ranges::all_of(conjuncts(r->predicate), [&](const PrimExpr& c) { return a.can_prove(c); });
+  while (!inside.empty()) inside.pop_back();
+  return holds;
+}
+
 bool makes_box(State& s, const Leaf& leaf, const BufferRegion& region, int32_t above, Analyzer& a) {
   const Ref<Block>& block = leaf.realize->block;
   if (s.guarded.count(block->name) || !surely_writes(s, leaf, region->buffer) || !writes_apart(s, block))
@@ -357,7 +374,8 @@ bool makes_box(State& s, const Leaf& leaf, const BufferRegion& region, int32_t a
   for (const Range& x : window_below(s, leaf, region, above, a)) elements = elements * x->extent;
   if (!s.binding(leaf.id, below).injective || !a.can_prove_equal(instances, elements)) return false;
   if (is_const_int(leaf.realize->predicate, 1)) return true;
-  // The predicate cuts off what lies outside the iterators' domains: that must be the buffer's end.
+  if (!cuts_off_outside(s, leaf)) return false;
+  // What lies outside the iterators' domains must lie behind the buffer's end.
   Array<PrimExpr> mins;
   for (const Range& x : region->region) {
     if (!is_one(x->extent)) return false;

@@ -44,6 +44,18 @@ TEST(Cache, GoesBackWhereARunOfTheBlockAroundWrites) {
   }
 }
 
+TEST(WriteAt, PredicatesOfSplitsOfSplits) {
+  Program p = elementwise(5, 7);
+  Schedule s(p.function);
+  const BlockRV e = s.get_block("E");
+  const LoopRV rows = s.split(s.get_loops(e)[0], {-1, 4})[0];
+  Schedule whole = s;
+  whole.write_at(rows, e, 0, "local");  // cut off is what lies behind the buffer's end
+  check(p, whole);
+  const LoopRV part = s.split(s.get_loops(e)[1], {2, 3})[0];  // six of four: two are of the next rows
+  refused(s, "T0757", "not provably a box of 'E'", [&] { s.write_at(part, e, 0, "local"); });
+}
+
 TEST(BlockRows, KeepsTheMasksOfLoads) {
   Program p = softmax(4, 9);
   Schedule s(p.function);
