@@ -199,8 +199,7 @@ const Define<&Schedule::block_rows, block_rows> block_rows_record{
      .legal =
          "every stage is one store under whole loops of its own, and what a stage makes at an index of the "
          "shared axes others read at that index only; blocks do not overlap where results may lie where "
-         "operands "
-         "do (\"tir.noalias\" is false)",
+         "operands do (\"tir.noalias\" is false)",
      .parameters = {{"block", "any one of the program"},
                     {"parts", "of the rows, equal ones"},
                     {"rows", "of a block; the last of a part begins earlier where they do not fill it"}},

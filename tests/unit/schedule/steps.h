@@ -494,7 +494,8 @@ inline void act(Schedule& s, Random& r, Counts& counts, int kind = -1, int rare 
       if (block->init || block->reads.size() != 1)
         run("cache_read", [&] { copy = s.cache_read(b, 0, "local"); });
       std::vector<LoopRV> parts;
-      run("split", [&] { parts = s.split(s.get_loops(copy).back(), {-1, 4}); });
+      const std::vector<LoopRV> around = s.get_loops(copy);
+      run("split", [&] { parts = s.split(around.at(around.size() - 1), {-1, 4}); });
       return run("tensorize", [&] { s.tensorize(parts[1], "test.copy4"); });
     }
     case 34:
