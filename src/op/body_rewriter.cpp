@@ -28,6 +28,12 @@ const Call* BodyRewriter::definition_call(const Expr& variable, std::string_view
   return value && value.is<Call>() && is_op(value, op) ? value.as<Call>() : nullptr;
 }
 
+Expr BodyRewriter::without_known_cast(const Expr& value, const Type& type, const VarRef& var) {
+  const Type& known = value->type;
+  if (!known || !var->declared || !structural_equal(known, type, false)) return {};
+  return structural_equal(known, var->declared, false) ? value : Expr();
+}
+
 std::string BodyRewriter::fresh_name(const std::string& hint) {
   std::string base = hint.empty() ? "lv" : hint;
   for (;;) {

@@ -56,6 +56,9 @@ class BodyRewriter {
   Expr definition(const Expr& variable) const;
   /// `definition` when it is a call of that operator, else null.
   const Call* definition_call(const Expr& variable, std::string_view op) const;
+  /// For `visit_match_cast`: the value itself where its type says already what the cast does, else null. A
+  /// cast that names sizes of its own is where they come from.
+  static Expr without_known_cast(const Expr& value, const Type& type, const VarRef& var);
   /// Applies the replacements made so far to a leaf.
   Expr replaced(const Expr& e) const;
   void replace(const VarRef& var, Expr by) {

@@ -6,9 +6,14 @@
 //
 // Needs: types; PassContext::evaluate (without it nothing folds by evaluation). Keeps: values; what grows
 // beyond the limit stays: "fold_constant.max_bytes" (64 MiB) per result, unless it is hardly larger than its
-// arguments. shape_of a known shape and shape arithmetic fold to shape expressions without evaluation.
+// arguments. shape_of a known shape and shape arithmetic fold to shape expressions without evaluation. Sizes
+// that a match binds to numbers become these everywhere, which may make more constants:
+//
+//   before   sizes = R.match_cast(R.tensor_to_shape([4]), R.Shape([n]));  lv = R.arange(0, n, 1)
+//   after    (uses of lv are the constant [0, 1, 2, 3])
 #include <algorithm>
 #include <cstring>
+#include <unordered_set>
 
 #include "ir/spilled.h"
 #include "ir/structural.h"
@@ -29,7 +34,14 @@ constexpr int64_t kFilledUp = 8;
 
 class FoldConstant : public BodyRewriter {
  public:
-  FoldConstant(PassContext& context, int64_t max_bytes) : context_(context), max_bytes_(max_bytes) {}
+  /// Sizes that the function's parameters show (`given`) are not the body's to bind.
+  FoldConstant(PassContext& context, int64_t max_bytes, const std::vector<tir::VarRef>& given)
+      : context_(context), max_bytes_(max_bytes) {
+    for (const tir::VarRef& s : given) bound_.insert(s.get());
+  }
+
+  /// What matches bind to numbers.
+  const tir::VarMap& sizes() const { return sizes_; }
 
  protected:
   bool forward_copies() const override { return true; }
@@ -49,6 +61,19 @@ class FoldConstant : public BodyRewriter {
       if (auto shape = known_shape(call.args[0]->type)) return shape_expr(*shape);
     if (!context_.evaluate || !can_fold(call)) return value;
     return fold(call, value, var);
+  }
+
+  Expr visit_match_cast(const Expr& value, const Type& type, const VarRef& var) override {
+    const auto have = known_shape(value->type), pattern = known_shape(type);
+    for (size_t i = 0; have && pattern && have->size() == pattern->size() && i < have->size(); ++i) {
+      const auto* size = (*pattern)[i].as<tir::Var>();
+      const auto number = tir::as_int((*have)[i]);
+      if (size && number && *number >= 0 && !bound_.contains(size)) sizes_[size] = (*have)[i];
+    }
+    std::vector<tir::VarRef> named;
+    symbols_of(type, named);
+    for (const tir::VarRef& s : named) bound_.insert(s.get());
+    return without_known_cast(value, type, var);
   }
 
  private:
@@ -257,7 +282,20 @@ class FoldConstant : public BodyRewriter {
 
   PassContext& context_;
   int64_t max_bytes_;
+  tir::VarMap sizes_;
+  std::unordered_set<const tir::Var*> bound_;  ///< sizes that came before
 };
+
+Ref<Function> fold_all(Ref<Function> f, PassContext& context, int64_t max_bytes) {
+  std::vector<tir::VarRef> given;
+  for (const VarRef& p : f->params) symbols_of(p->declared, given);
+  for (;;) {
+    FoldConstant folding(context, max_bytes, given);
+    f = folding.run(std::move(f));
+    if (folding.sizes().empty()) return f;
+    f = with_sizes(f, folding.sizes());
+  }
+}
 
 }  // namespace
 }  // namespace graph
@@ -269,7 +307,7 @@ static const Option<int64_t> kMaxBytes(
 static IRModule fold_constant(IRModule module, PassContext& context) {
   using Function = Ref<graph::Function>;
   return graph::consume_functions(std::move(module), [&](Function f) -> Function {
-    return graph::FoldConstant(context, context.options.get(kMaxBytes)).run(std::move(f));
+    return graph::fold_all(std::move(f), context, context.options.get(kMaxBytes));
   });
 }
 

@@ -8,7 +8,6 @@
 // shape_of a tensor of known shape is that shape; shape_to_tensor of numbers is a constant; a match_cast to
 // what a type already says goes. What that reaches is found in one walk, because types follow on the way.
 // Needs: types. Keeps: values; types get more exact.
-#include "ir/structural.h"
 #include "op/body_rewriter.h"
 #include "op/build.h"
 
@@ -53,10 +52,7 @@ class DynamicToStatic : public BodyRewriter {
   }
 
   Expr visit_match_cast(const Expr& value, const Type& type, const VarRef& var) override {
-    // A cast that names sizes of its own is where they come from.
-    const Type known = value->type;
-    if (!known || !structural_equal(known, type, false) || !var->declared) return {};
-    return structural_equal(known, var->declared, false) ? value : Expr();
+    return without_known_cast(value, type, var);
   }
 };
 
