@@ -1,6 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 // Resize with scales, sizes or regions that only the run knows, and with antialiasing: one axis after the
 // other, every element is a weighted sum of the elements around its position.
+#include <algorithm>
+#include <cmath>
+
 #include "import/onnx/resize.h"
 
 namespace tenon::onnx {
@@ -9,6 +12,12 @@ namespace {
 using namespace op;
 using N = NodeContext;
 using Shape = Array<PrimExpr>;
+
+/// Of so few elements a sum is one expression, whose operands need no tensor of their own.
+constexpr int64_t kFewTaps = 16;
+
+/// Smaller ones, and larger than its inverse, are refused when the model runs.
+constexpr float kLeastScale = 0x1p-30F;
 
 /// Arithmetic on float32 tensors.
 struct Real {
@@ -49,6 +58,7 @@ Real real(N& n, const std::vector<double>& values) {
 struct Axis {
   PrimExpr out;
   Real in, scale, begin, end;
+  std::optional<float> known_scale;
 };
 
 /// Where the elements of the result lie among those of the axis: (out).
@@ -91,6 +101,46 @@ Real weight(N& n, const ResizeForm& f, const Real& distance) {
   return where(n, d.with("less_equal", 1.0).e, inner, where(n, d.with("less", 2.0).e, outer, zero));
 }
 
+/// The first element of a sum, seen from its position, and how many there are.
+std::pair<Index, PrimExpr> reach(N& n, const ResizeForm& f, const Axis& a, const Real& shrink) {
+  const float far = f.mode == "linear" ? 1 : 2;
+  if (!f.antialias || a.known_scale) {
+    const float by = f.antialias ? std::min(*a.known_scale, 1.0f) : 1.0f;
+    const double first = std::floor(-far / by) + 1;
+    return {Index(n, n.scalar(first, i64)), PrimExpr(2 - 2 * int64_t(first))};
+  }
+  const Index first(n, n.cast(((real(n, -far) / shrink).of("floor") + 1.0).e, i64));
+  const Index count = Index(n, n.scalar(2, i64)) - first * 2;
+  return {first, sizes_of(count.shaped({PrimExpr(1)}), "taps")[0]};
+}
+
+/// Sums along an axis: element o of the result is that of x at `places` (out, taps), by their weights.
+Expr weighted(N& n, const Expr& x, int64_t axis, const Index& places, const Expr& weights) {
+  const Shape shape = *graph::known_shape(places.expr());
+  const int64_t rank = int64_t(graph::known_shape(x)->size());
+  const auto taps = tir::as_int(shape[1]);
+  if (taps && *taps > 0 && *taps <= kFewTaps) {
+    Expr y;
+    for (int64_t k = 0; k < *taps; ++k) {
+      auto column = [&](const Expr& e, const Shape& as) {
+        return n.reshape(n.op("strided_slice", {e},
+                              make_attrs<StridedSliceAttrs>(Array<int64_t>{1}, Shape{PrimExpr(k)},
+                                                            Shape{PrimExpr(k + 1)}, Array<int64_t>{1})),
+                         as);
+      };
+      const Index at(n, column(places.expr(), {shape[0]}));
+      const Expr term =
+          n.op("multiply", {pick(n, x, at, axis), column(weights, beside(shape[0], axis, rank))});
+      y = y ? n.op("add", {y, term}) : term;
+    }
+    return y;
+  }
+  Shape beside_others(std::vector<PrimExpr>(size_t(rank) + 1, PrimExpr(1)));
+  beside_others.set(size_t(axis), shape[0]), beside_others.set(size_t(axis) + 1, shape[1]);
+  const Expr terms = n.op("multiply", {pick(n, x, places, axis), n.reshape(weights, beside_others)});
+  return n.op("sum", {terms}, make_attrs<ReduceAttrs>(Array<int64_t>{axis + 1}, false));
+}
+
 Expr resized(N& n, const ResizeForm& f, const Expr& x, int64_t axis, const Axis& a) {
   const Shape shape = *graph::known_shape(x);
   const int64_t rank = int64_t(shape.size());
@@ -101,11 +151,7 @@ Expr resized(N& n, const ResizeForm& f, const Expr& x, int64_t axis, const Axis&
     y = pick(n, x, max(min(nearest(n, f, at), last), 0), axis);
   } else {
     const Real floor = at.of("floor"), shrink = f.antialias ? a.scale.with("minimum", 1.0) : real(n, 1);
-    const double reach = f.mode == "linear" ? 1 : 2;
-    const Index first(n, n.cast(((real(n, -reach) / shrink).of("floor") + 1.0).e, i64));
-    const Index count = Index(n, n.scalar(2, i64)) - first * 2;
-    const PrimExpr taps =
-        f.antialias ? sizes_of(count.shaped({PrimExpr(1)}), "taps")[0] : PrimExpr(int64_t(2 * reach));
+    const auto [first, taps] = reach(n, f, a, shrink);
     const Shape column{a.out, PrimExpr(1)};
     const Index tap = iota(n, taps) + first;
     const Index places = Index(n, n.cast(floor.e, i64)).shaped(column) + tap;
@@ -117,15 +163,27 @@ Expr resized(N& n, const ResizeForm& f, const Expr& x, int64_t axis, const Axis&
     }
     if (f.exclude_outside || f.antialias)
       w = w / Real{&n, n.op("sum", {w.e}, make_attrs<ReduceAttrs>(Array<int64_t>{1}, true))};
-    Shape beside_others(std::vector<PrimExpr>(size_t(rank) + 1, PrimExpr(1)));
-    beside_others.set(size_t(axis), a.out), beside_others.set(size_t(axis) + 1, taps);
-    const Expr terms =
-        n.op("multiply", {pick(n, x, max(min(places, last), 0), axis), n.reshape(w.e, beside_others)});
-    y = n.op("sum", {terms}, make_attrs<ReduceAttrs>(Array<int64_t>{axis + 1}, false));
+    y = weighted(n, x, axis, max(min(places, last), 0), w.e);
   }
   if (f.coordinates != "tf_crop_and_resize") return y;
   const Expr outside = n.op("logical_or", {at.with("less", 0.0).e, at.with("greater", a.in - 1.0).e});
   return n.op("where", {n.reshape(outside, beside(a.out, axis, rank)), n.scalar(f.extrapolation, f32), y});
+}
+
+/// The scales of the axes, where numbers say them; else, or where some make no sense, empty.
+std::vector<float> known_scales(N& n, const ResizeForm& f, const Shape& extents) {
+  std::vector<float> out(f.scales.begin(), f.scales.end());
+  if (f.scales_input && known_numbers(n, f.scales_input))
+    for (const double s : n.const_floats(f.scales_input, "scales")) out.push_back(float(s));
+  if (f.sizes_input && f.policy == "stretch" && known_numbers(n, f.sizes_input)) {
+    const Shape sizes = n.sizes(f.sizes_input, "sizes");
+    for (size_t i = 0; i < extents.size(); ++i) {
+      const auto from = tir::as_int(extents[i]), to = tir::as_int(sizes[i]);
+      out.push_back(from && to ? float(*to) / float(*from) : 0.0f);
+    }
+  }
+  const bool all = std::ranges::all_of(out, [](float s) { return s >= kLeastScale && s <= 1 / kLeastScale; });
+  return all ? out : std::vector<float>();
 }
 
 }  // namespace
@@ -169,10 +227,16 @@ Expr resize_by_taps(N& n, const ResizeForm& f) {
   const bool crops = f.coordinates == "tf_crop_and_resize";
   if (crops) of_length(1, "roi", 2 * k);
   Expr y = f.mode == "nearest" ? Expr(x) : n.cast(x, f32);
+  const std::vector<float> scales = known_scales(n, f, extents);
   for (size_t i = 0; i < k; ++i) {
+    if (!crops && !scales.empty() && scales[i] == 1) continue;  // keeps its elements
     const Expr roi = crops ? n.cast(n.in(1), f32) : Expr();
-    const Axis a{sizes[i], one(in.e, i), one(scale.e, i), crops ? one(roi, i) : real(n, 0),
-                 crops ? one(roi, i + k) : real(n, 1)};
+    const Axis a{sizes[i],
+                 one(in.e, i),
+                 one(scale.e, i),
+                 crops ? one(roi, i) : real(n, 0),
+                 crops ? one(roi, i + k) : real(n, 1),
+                 scales.empty() ? std::nullopt : std::optional(scales[i])};
     y = resized(n, f, y, f.axes[i], a);
   }
   return n.cast(y, t);

@@ -3,7 +3,7 @@
 import numpy as np
 
 from sample_cases.by_onnxruntime import dynamic
-from sample_cases.case import CONTRIB, expected, f32, floats, Graph, i64, Node, refused, runs, seed
+from sample_cases.case import CONTRIB, expected, f32, floats, Graph, i64, Node, one, refused, runs, seed
 
 # What operators of com.microsoft are given when the model runs.
 seed("contrib at run time")
@@ -50,3 +50,7 @@ for domain in ("", CONTRIB):
                   else_branch=Graph([Node("Neg", ["b"], ["e"])], [], [("e", floats(2, 3))]))
     runs(f"Trilu of a rank at run time{', com.microsoft' if domain else ''}", [either, Node("Trilu", ["m"], ["y"], domain)], [(), (2, "N")],
          (np.array(False), floats(2, 3)), refused("T0520", np.array(True), floats(2, 3)), domains=((domain, 1),) if domain else (), opset=18)
+
+# Sums of more elements than one expression holds, along one of the axes; the others keep what they have.
+one("Resize", floats(1, 2, 3, 40), None, f32(1, 1, 1, 0.15), mode="cubic", antialias=1, constants=(2,), name="Resize without aliasing, of many elements")
+one("Resize", floats(1, 2, 9, 8), None, f32(1, 1, 0.5, 0.25), mode="cubic", antialias=1, constants=(2,), name="Resize without aliasing, cubic")
