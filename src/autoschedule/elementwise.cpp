@@ -13,8 +13,9 @@ using namespace tir;
 
 namespace {
 
-constexpr int64_t kWholeVectors = 8;             ///< fewer: lanes that divide the size, rather than full ones
-constexpr int64_t kTransposeTile = 16;           ///< both sides of a tile: a line of floats of 32 bits
+constexpr int64_t kWholeVectors = 8;    ///< fewer: lanes that divide the size, rather than full ones
+constexpr int64_t kLeastRow = 2;        ///< vectors, from which on an edge costs less than narrow ones
+constexpr int64_t kTransposeTile = 16;  ///< both sides of a tile: a line of floats of 32 bits
 constexpr int64_t kChunk = 64, kLeastChunk = 8;  ///< vectors of one task
 constexpr int64_t kLeastChunked = 16;            ///< vectors; less is not cut into tasks
 /// Bytes of a tile's rows, which are read at once where elements are small (codegen/transposed_loop.h).
@@ -94,6 +95,18 @@ int64_t pick_lanes(int64_t size, int64_t lanes) {
 bool worth_parallel(const Facts& f, const Target& target) {
   const int64_t total = f.instances(true);
   return total == kUnknown || cost::worth_parallel(double(total) * f.cost, target);
+}
+
+/// Panels that are no whole number of vectors (copies of rows of 100 side by side) are rows, each with an
+/// edge.
+void panels_as_rows(Draft& draft, const Facts& f, int64_t panel, int64_t lanes) {
+  Schedule& s = draft.schedule;
+  std::vector<LoopRV> rows = s.get_loops(f.id);
+  const std::vector<LoopRV> split = s.split(rows.back(), {-1, panel});
+  rows.back() = split[0];
+  const LoopRV all = s.fuse(rows);
+  if (worth_parallel(f, draft.target)) draft.parallel(all);
+  s.vectorize(s.split(split[1], {-1, pick_lanes(panel, lanes)})[1]);
 }
 
 int64_t product(const Facts& f, size_t from, size_t to) {
@@ -287,9 +300,14 @@ RuleOutcome elementwise(Draft& draft, const Site& site) {
   int64_t lanes = vectors ? pick_lanes(size, cost::lanes_for(f, draft.target)) : 1;
   const int64_t panel = vectors ? 0 : panel_along(f, n - 1);
   if (panel >= kMinLanes) {  // lanes stay in a panel
-    lanes = cost::lanes_for(f, draft.target);
+    const int64_t whole = cost::lanes_for(f, draft.target);
+    lanes = whole;
     while (lanes > 1 && panel % lanes) lanes /= 2;
     if (lanes < kMinLanes) lanes = 1;
+    if (lanes < whole && panel >= (lanes > 1 ? kLeastRow : 1) * whole && outer != kUnknown) {
+      panels_as_rows(draft, f, panel, whole);
+      return RuleOutcome::applied;
+    }
   }
   if (const size_t run = symbolic_run_from(f, 0, n - 1); lanes == 1 && run + 1 < n) {
     s.fuse_iterators(f.id, int(run), int(n - run));
