@@ -289,10 +289,13 @@ class FoldConstant : public BodyRewriter {
 Ref<Function> fold_all(Ref<Function> f, PassContext& context, int64_t max_bytes) {
   std::vector<tir::VarRef> given;
   for (const VarRef& p : f->params) symbols_of(p->declared, given);
+  std::unordered_set<const tir::Var*> known;  // every round adds one
   for (;;) {
     FoldConstant folding(context, max_bytes, given);
     f = folding.run(std::move(f));
-    if (folding.sizes().empty()) return f;
+    bool more = false;
+    for (const auto& [size, number] : folding.sizes()) more |= known.insert(size).second;
+    if (!more) return f;
     f = with_sizes(f, folding.sizes());
   }
 }
