@@ -2,8 +2,9 @@
 #include "pass/graph/layout/narrow_storage.h"
 
 #include <algorithm>
+#include <bit>
 #include <cmath>
-#include <cstring>
+#include <span>
 
 #include "analysis/cost/layout.h"
 #include "ir/graph.h"
@@ -13,18 +14,23 @@
 namespace tenon::graph {
 namespace {
 
+// Of billions of weights each is looked at: by its bits.
+bool fits_int8(float v) {
+  return v >= -128 && v <= 127 && v == std::trunc(v) && !(v == 0 && std::signbit(v));
+}
+bool fits_bfloat16(float v) { return (std::bit_cast<uint32_t>(v) & 0xffff) == 0; }
+bool fits_float16(float v) {
+  constexpr float least_normal = 0x1p-14F, most = 65504, subnormal_steps = 0x1p24F;
+  const float size = std::abs(v);
+  if (size < least_normal) return size * subnormal_steps == std::trunc(size * subnormal_steps);
+  return size <= most && (std::bit_cast<uint32_t>(v) & 0x1fff) == 0;
+}
+
 std::optional<DataType> exact_storage(const NDArray& w, const Target& target) {
-  const auto* data = w.as_ptr<float>();
-  auto holds = [&](auto narrowed) {
-    return std::all_of(data, data + element_count(w.shape()), [&](float v) {
-      const float read = narrowed(v);
-      return std::memcmp(&read, &v, sizeof v) == 0;
-    });
-  };
-  if (holds([](float v) { return std::abs(v + 0.5f) <= 127.5f ? float(int8_t(v)) : 0.f; }))
-    return DataType::int_(8);
-  if (holds([](float v) { return bf16_to_float(float_to_bf16(v)); })) return DataType::bfloat16();
-  if (converts_f16(target) && holds([](float v) { return f16_to_float(float_to_f16(v)); })) return f16;
+  const std::span<const float> values(w.as_ptr<float>(), size_t(element_count(w.shape())));
+  if (std::ranges::all_of(values, fits_int8)) return DataType::int_(8);
+  if (std::ranges::all_of(values, fits_bfloat16)) return DataType::bfloat16();
+  if (converts_f16(target) && std::ranges::all_of(values, fits_float16)) return f16;
   return std::nullopt;
 }
 
