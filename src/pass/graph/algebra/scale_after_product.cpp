@@ -103,7 +103,7 @@ const Pass& scale_after_product_pass = register_pass({
     .name = "scale_after_product",
     .run = scale_after_product,
     .level = 2,
-    .summary = "products of few rows with stored bytes are scaled behind the sums",
+    .summary = "products of few rows multiply stored bytes, scaled behind the sum or by block",
     .needs = {"infer_types"},
     .changes = Changes::rounding,
 });
