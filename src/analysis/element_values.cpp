@@ -15,6 +15,7 @@
 #include "analysis/program_writes.h"
 #include "analysis/value_form.h"
 #include "ir/find_node.h"
+#include "ir/program_results.h"
 #include "ir/structural.h"
 
 namespace tenon {
@@ -407,7 +408,7 @@ bool same_element_values(const PrimFunc& a, const PrimFunc& b) {
     for (const PrimExpr& d : tensor ? (*tensor)->shape : Array<PrimExpr>())
       for (const VarRef& v : free_vars(d)) sizes.push_back(v);
   }
-  const auto results = size_t(a->attrs.get_or("num_outputs", Any(int64_t(1))).as<int64_t>());
+  const auto results = size_t(num_outputs(a));
   Program first(a, sizes, results), second(a, sizes, results);
   if (!first.define(a->body) || !second.define(body_over_params(b, a))) return false;
   Analyzer analyzer;

@@ -12,6 +12,7 @@
 #include "interpret/interpret.h"
 #include "ir/attr_keys.h"
 #include "ir/find_node.h"
+#include "ir/program_results.h"
 #include "ir/structural.h"
 #include "pipeline/compile.h"
 #include "runtime/vm.h"
@@ -21,10 +22,6 @@ namespace {
 
 /// Interpreting so many operations costs about as much as compiling a program; reading a number is one, too.
 constexpr double kInterpretWork = 20000, kBytesPerOperation = 4;
-
-int64_t num_outputs(const tir::PrimFunc& f) {
-  return f->attrs.get_or("num_outputs", Any(int64_t(1))).as<int64_t>();
-}
 
 class Evaluator {
  public:

@@ -9,6 +9,7 @@
 
 #include "ir/attr_keys.h"
 #include "ir/op.h"
+#include "ir/program_results.h"
 #include "ir/symbols.h"
 #include "op/infer.h"
 #include "te/packed.h"
@@ -18,7 +19,7 @@ namespace tenon::te {
 IRModule runnable(IRModule module, const std::string& program) {
   const auto f = module.find(program).cast<tir::PrimFuncNode>();
   if (!f) fail("T0347", fmt::format("the module has no tensor program '{}'", program));
-  const int64_t count = f->attrs.get_or("num_outputs", Any(int64_t(1))).as<int64_t>();
+  const int64_t count = tir::num_outputs(f);
   std::vector<tir::Buffer> buffers;
   Array<tir::VarRef> scalars;
   for (const tir::VarRef& p : f->params) {

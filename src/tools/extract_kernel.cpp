@@ -13,7 +13,7 @@
 #include "ir/bodies.h"
 #include "ir/calls_out.h"
 #include "ir/parallel.h"
-#include "ir/tir.h"
+#include "ir/program_results.h"
 #include "pass/graph/lowering/program_trials.h"
 #include "pipeline/evaluator.h"
 #include "pipeline/program_entry.h"
@@ -49,10 +49,6 @@ IRModule alone(const std::string& name, const tir::PrimFunc& f) {
   IRModule out = IRModule::create();
   out.set(name, f);
   return out;
-}
-
-int64_t num_outputs(const tir::PrimFunc& f) {
-  return f->attrs.get_or("num_outputs", Any(int64_t(1))).as<int64_t>();
 }
 
 /// The entry up to the kernel's first call among its own bindings, giving what that call takes and gives;

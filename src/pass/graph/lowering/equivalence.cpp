@@ -17,15 +17,12 @@
 #include "ir/text.h"
 #include "ir/verify.h"
 #include "ir/walk.h"
+#include "ir/program_results.h"
 #include "pass/graph/lowering/program_trials.h"
 #include "schedule/schedule.h"
 
 namespace tenon::tir {
 namespace {
-
-int64_t num_outputs(const PrimFunc& f) {
-  return f->attrs.get_or("num_outputs", Any(int64_t(1))).as<int64_t>();
-}
 
 bool same_body(const PrimFunc& a, const PrimFunc& b) {
   PrimFunc x = a, y = b;
