@@ -168,6 +168,33 @@ TEST_F(OverrideKernels, RefusedWithTheFirstInputThatDiffers) {
   }
 }
 
+TEST_F(OverrideKernels, LongSumsOfFewValuesAreRoundedAlike) {
+  // Whole numbers have nine exponentials, so that the roundings of a sum one by one do not cancel out.
+  const char* const text = R"(
+@R.function
+def main(x: R.Tensor((2, 65536), "float32")) -> R.Tensor((2,), "float32"):
+    d = R.subtract(x, R.const(3, "float32"))
+    e = R.exp(d)
+    y = R.sum(e, axis=[1])
+    return y
+)";
+  const std::string kernel = kernel_of(text);
+  write(kernel + ".tir",
+        "@T.prim_func\ndef " + kernel + R"((x: T.Buffer((2, 65536), "float32"), y: T.Buffer((2,), "float32")):
+    part = T.alloc_buffer((64,), "float32")
+    for i in range(2):
+        for lane in T.vectorized(64):
+            part[lane] = T.float32(0)
+        for k in range(1024):
+            for lane_1 in T.vectorized(64):
+                part[lane_1] = part[lane_1] + T.exp(x[i, k * 64 + lane_1] - T.float32(3))
+        y[i] = T.float32(0)
+        for lane_2 in range(64):
+            y[i] = y[i] + part[lane_2]
+)");
+  EXPECT_NE(how(text, kernel, {random_array({2, 65536})}, 1e-4).find("equal on"), std::string::npos);
+}
+
 TEST_F(OverrideKernels, NamesAndSignaturesThatDoNotFitAreToldAtOnce) {
   const std::string kernel = kernel_of(kSum);
   write("a.tir", pointwise(kernel + "s", "x[vi, vj]"));

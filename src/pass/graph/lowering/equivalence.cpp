@@ -13,11 +13,11 @@
 #include "ir/attr_keys.h"
 #include "ir/calls_out.h"
 #include "ir/imported_code.h"
+#include "ir/program_results.h"
 #include "ir/structural.h"
 #include "ir/text.h"
 #include "ir/verify.h"
 #include "ir/walk.h"
-#include "ir/program_results.h"
 #include "pass/graph/lowering/program_trials.h"
 #include "schedule/schedule.h"
 
@@ -58,8 +58,11 @@ double unit_roundoff(DataType t) {
 }
 
 // Roundings of a few operations, and of a sum whose terms are added in another order: errors of K terms grow
-// as √K where their signs are random.
+// as √K where their signs are random, and as K where the terms have few values, which are rounded alike.
 constexpr double kRoundings = 16, kRoundingsOfSums = 8;
+double roundings_of(double terms, bool few_values) {
+  return kRoundings + std::max(kRoundingsOfSums * std::sqrt(terms), few_values ? terms : 0);
+}
 
 std::string place_of(int64_t flat, const std::vector<int64_t>& shape) {
   std::vector<int64_t> at(shape.size());
@@ -70,8 +73,8 @@ std::string place_of(int64_t flat, const std::vector<int64_t>& shape) {
   return fmt::format("[{}]", fmt::join(at, ", "));
 }
 
-/// The first element that differs by more than sums of `terms` may; "" where none does.
-std::string difference(const std::vector<NDArray>& want, const std::vector<NDArray>& got, double terms,
+/// The first element that differs by more than so many roundings; "" where none does.
+std::string difference(const std::vector<NDArray>& want, const std::vector<NDArray>& got, double roundings,
                        const std::vector<std::string>& names) {
   if (want.size() != got.size()) return fmt::format("{} results became {}", want.size(), got.size());
   for (size_t k = 0; k < want.size(); ++k) {
@@ -83,7 +86,7 @@ std::string difference(const std::vector<NDArray>& want, const std::vector<NDArr
     for (int64_t i = 0; a.dtype().is_float() && i < a.size(); ++i)
       if (const double x = a.element(i); std::isfinite(x)) squares += x * x, ++finite;
     const double usual = finite ? std::sqrt(squares / double(finite)) : 0;
-    const double slack = unit_roundoff(a.dtype()) * (kRoundings + kRoundingsOfSums * std::sqrt(terms));
+    const double slack = unit_roundoff(a.dtype()) * roundings;
     for (int64_t i = 0; i < a.size(); ++i) {
       if (a.dtype().is_float()) {
         const double x = a.element(i), y = b.element(i);
@@ -157,9 +160,9 @@ Equivalence by_trials(const PrimFunc& program, const PrimFunc& edited, const ten
     }
     ++out.trials;
     try {
-      const std::string wrong =
-          difference(want, run(edited, trial, evaluate), longest_reduction(at_sizes(program, trial.sizes)),
-                     result_names(program));
+      const double terms = longest_reduction(at_sizes(program, trial.sizes));
+      const std::string wrong = difference(want, run(edited, trial, evaluate),
+                                           roundings_of(terms, trial.few_values), result_names(program));
       if (wrong.empty()) continue;
       out.difference = fmt::format("on {}: {}", on, wrong);
     } catch (const Error& e) {

@@ -223,6 +223,7 @@ Trial ProgramTrials::trial(int number) const {
   const Values kind = kKinds[size_t(number) % kinds];
   Trial out;
   out.values = words_of(kind);
+  out.few_values = kind != Values::random && kind != Values::positive;
   out.sizes = sizes_of(number);
   const PrimFunc f = at_sizes(program_, out.sizes);
   Numbers numbers{std::mt19937_64(uint64_t(number) + 1), kind, index_limit(f)};

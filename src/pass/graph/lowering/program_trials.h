@@ -10,6 +10,7 @@ namespace tenon::tir {
 
 struct Trial {
   std::string values;          ///< "whole numbers", "one NaN among whole numbers", …
+  bool few_values = false;     ///< equal terms of a sum are rounded alike: errors add up
   std::vector<int64_t> sizes;  ///< of symbolic sizes, in order of appearance
   std::vector<NDArray> inputs;
 };
