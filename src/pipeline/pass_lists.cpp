@@ -92,7 +92,8 @@ const Chapter kTensor[] = {
     {"proofs", {"guard_accesses"}},
     {"blocks",
      {"lower_block_init", "plan_buffer_allocation", "convert_blocks_to_opaque", "lower_match_buffer",
-      "compact_buffer_allocation", "lower_opaque_block"}},
+      // Before local tensors shrink to what one run of a block touches, and have places of their own.
+      "reuse_result_buffer", "compact_buffer_allocation", "lower_opaque_block"}},
     {"loops",
      {"flatten_buffer", "inject_virtual_thread", "inject_double_buffer", "inject_software_pipeline",
       // Unrolled loops inside vector loops are cheaper to copy once they are vectors.

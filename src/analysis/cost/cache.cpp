@@ -15,6 +15,9 @@ constexpr double kOperationsPerNs = 4;
 /// The last tasks to end leave the other cores idle for at most a quarter of one core's share.
 constexpr int64_t kTasksPerCore = 4;
 
+/// Of the first cache, for a tensor between two stages beside what they read and write.
+constexpr double kFirstCacheShare = 0.5;
+
 // ---------------------------------------------------------------- blocks of a sum
 /// Fewer rows of tiles do not read a panel often enough.
 constexpr int64_t kLeastRowTiles = 4, kLeastSteps = 4;
@@ -299,6 +302,10 @@ int64_t stream_ahead(const Nest& nest, const Access& operand, const Tile& tile, 
   for (int k : nest.reduce)
     if (operand.stride[size_t(k)] != 0) ahead *= nest.extent[size_t(k)];
   return in_time(ahead);
+}
+
+bool leaves_first_cache(int64_t bytes, const Target& target) {
+  return double(bytes) > kFirstCacheShare * double(target->l1d_bytes);
 }
 
 bool worth_panels(const Nest& nest, const Access& operand, const Tile& tile, const Target& target) {

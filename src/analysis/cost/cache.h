@@ -47,6 +47,9 @@ bool parts_outermost(const Nest& nest, const Tile& tile, const Target& target);
 int64_t stream_ahead(const Nest& nest, const Access& operand, const Tile& tile, int64_t rows,
                      const Target& target);
 
+/// Is a tensor of so many bytes, made and read again beside what makes it, too large for the first cache?
+bool leaves_first_cache(int64_t bytes, const Target& target);
+
 /// Is an operand, read again by many rows of the tile, worth a copy in panels as wide as the tile?
 bool worth_panels(const Nest& nest, const Access& operand, const Tile& tile, const Target& target);
 /// Is an operand whose lanes lie apart read often enough for a copy in which they are neighbours?
