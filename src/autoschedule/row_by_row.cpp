@@ -124,8 +124,9 @@ void arrange_reduction(Draft& draft, BlockRV b, size_t outer) {
   });
 }
 
-/// A sum in lanes adds up what a stage makes of a row of symbolic length while it is made: additions wait for
-/// one another, which shows less beside other work, and nothing is read again.
+/// A sum in lanes adds up what a stage makes of a row while it is made: additions wait for one another, which
+/// shows less beside other work, and nothing is read again. Known rows do so where they are long and made of
+/// whole steps.
 bool sum_beside(Draft& draft, BlockRV stage, BlockRV sum, size_t outer) {
   const RuleOutcome done = attempt(draft, "a sum beside what it adds up", [&](Draft& d) {
     Schedule& s = d.schedule;
@@ -133,12 +134,13 @@ bool sum_beside(Draft& draft, BlockRV stage, BlockRV sum, size_t outer) {
     const std::vector<BlockRV> producers = s.get_producers(sum);
     const auto* store = s.get(sum)->body.as<BufferStore>();
     if (made.size() != outer + 1 || loops.size() != outer + 2 || !store ||
-        as_int(s.get(made[outer])->extent) ||
         std::ranges::none_of(producers, [&](BlockRV p) { return p.id == stage.id; }))
       return RuleOutcome::lost_loop;
     const LoopRV lanes = loops[outer], steps = loops[outer + 1];
-    const int64_t width = cost::lanes_for(store->buffer->dtype.bits, d.target);
-    if (as_int(s.get(lanes)->extent) != width) return RuleOutcome::lost_loop;
+    const auto known = as_int(s.get(made[outer])->extent);
+    const int64_t vectors_wanted = known ? kSumVectors : 1,
+                  width = vectors_wanted * cost::lanes_for(store->buffer->dtype.bits, d.target);
+    if (as_int(s.get(lanes)->extent) != width || known.value_or(0) % width) return RuleOutcome::lost_loop;
     const std::vector<LoopRV> vectors = s.split(made[outer], {-1, width});
     s.reorder({steps, lanes});
     const LoopRV both = s.merge({vectors[0], steps});

@@ -45,6 +45,18 @@ Program long_row(int64_t pieces, int64_t piece) {
   return {"long_row", te::create_prim_func({a, y}), {}};
 }
 
+/// exp(A) over its sum along rows.
+Program rows_over_sums(int64_t rows, int64_t n) {
+  Tensor a = te::placeholder({PrimExpr(rows), PrimExpr(n)}, f32, "A");
+  const tir::IterVar i = axis(n, "i");
+  Tensor e = te::compute(a.shape(), [&](const Vars& v) { return tir::exp(a({v[0], v[1]})); }, "e");
+  Tensor sum =
+      te::compute({PrimExpr(rows)}, [&](const Vars& v) { return te::sum(e({v[0], i->var}), {i}); }, "sum");
+  Tensor y =
+      te::compute(a.shape(), [&](const Vars& v) { return tir::div(e({v[0], v[1]}), sum({v[0]})); }, "y");
+  return {"rows_over_sums", te::create_prim_func({a, y}), {}};
+}
+
 TEST(FoldInOrder, WholeRowsOfWhatComesFromMemory) {
   const Target t = small_cache(512, 32, 16 << 10);
   EXPECT_EQ(expect_same(fold_middle(1, 80, 64), t, "fold_in_order"), "applied");
@@ -82,6 +94,14 @@ TEST(Pieces, OfAStageBesideTheRowsThatFoldThem) {
   EXPECT_EQ(expect_same(long_row(8, 64), t, "row_by_row", "a stage beside the rows"), "applied");
   // Pieces that fill no vectors are read beyond their end, into what the next one makes.
   EXPECT_EQ(expect_same(long_row(8, 60), t, "row_by_row", "a stage beside the rows"), "refused");
+}
+
+TEST(Sums, OfLongRowsBesideWhatTheyAddUp) {
+  const Target t = target_of({512, 32, 2});
+  const char* step = "a sum beside what it adds up";
+  EXPECT_EQ(expect_same(rows_over_sums(3, 512), t, "row_by_row", step), "applied");
+  EXPECT_EQ(expect_same(rows_over_sums(3, 520), t, "row_by_row", step), "lost_loop");  // a step in part
+  EXPECT_EQ(expect_same(rows_over_sums(3, 128), t, "row_by_row", step), "lost_loop");  // one vector of sums
 }
 
 }  // namespace
