@@ -375,6 +375,20 @@ RuleOutcome schedule_copy(Draft& draft, BlockRV copy) {
   return out;
 }
 
+/// Do all lanes of a vector of the loop read one element, as they do where what is read belongs to a whole
+/// block of them?
+bool one_for_a_vector(const Array<PrimExpr>& indices, const VarRef& loop, int64_t lanes,
+                      const VarMap& values) {
+  const VarRef vector = var("vector"), lane = var("lane");
+  Analyzer a;
+  a.assume_size(vector, 0);
+  a.bind(lane, range(PrimExpr(0), PrimExpr(lanes)));
+  const VarMap split{{loop.get(), vector * lanes + lane}};
+  return std::ranges::none_of(std::vector<PrimExpr>(indices.begin(), indices.end()), [&](const PrimExpr& i) {
+    return uses_var(a.simplify(substitute(substitute(i, values), split)), lane.get());
+  });
+}
+
 void vectorize_inner(Draft& draft, BlockRV b, size_t outer) {
   // Loops below the outer ones were made by compute_at: read strides off the bindings of the last loop.
   const std::vector<LoopRV> loops = draft.schedule.get_loops(b);
@@ -388,20 +402,25 @@ void vectorize_inner(Draft& draft, BlockRV b, size_t outer) {
     values[r->block->iter_vars[i]->var.get()] = r->iter_values[i];
   Analyzer a(draft.schedule.given_up(), kAccessAnalysis);
   int64_t bits = store->buffer->dtype.bits;
+  std::vector<const BufferLoad*> others;
   bool unit = step_along(store->indices, loop->loop_var, values, a) == 1;
   pre_order(store->value, [&](const ObjectRef& n) {
     const auto* l = n.as<BufferLoad>();
     if (!l) return true;
     const int64_t step = step_along(l->indices, loop->loop_var, values, a);
-    unit = unit &&
-           (step == 0 || step == 1 || walks_two_rows(l->indices, loop->loop_var, loop->extent, values, a));
+    if (step != 0 && step != 1 && !walks_two_rows(l->indices, loop->loop_var, loop->extent, values, a))
+      others.push_back(l);
     bits = std::max<int64_t>(bits, l->buffer->dtype.bits);
     return false;
   });
   if (!unit) return;
   const int64_t lanes =
       pick_lanes(as_int(loop->extent).value_or(kUnknown), cost::lanes_for(bits, draft.target));
-  if (lanes < 2) return;
+  if (lanes < 2 ||
+      std::ranges::any_of(
+          others,
+          [&](const BufferLoad* l) { return !one_for_a_vector(l->indices, loop->loop_var, lanes, values); }))
+    return;
   try_step(draft, "vectorize", [&](Schedule& s) {
     s.vectorize(as_int(loop->extent) == lanes ? loops.back() : s.split(loops.back(), {-1, lanes})[1]);
   });

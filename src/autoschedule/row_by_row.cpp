@@ -297,8 +297,9 @@ bool makes_one_result(Schedule& s, BlockRV b, size_t outer) {
 }
 
 /// A stage that later ones read as well is made piece by piece beside the rows that fold it, where each row
-/// folds a piece of its last axis: what a row reads is still in the cache. The loop over both.
-LoopRV make_beside(Draft& draft, const Stages& stages, LoopRV rows) {
+/// folds a piece of its last axis: what a row reads is still in the cache. It is added to `made`. The loop
+/// over both.
+LoopRV make_beside(Draft& draft, const Stages& stages, LoopRV rows, std::vector<BlockRV>& made) {
   const Facts& of = stages.facts;
   if (of.reduce.size() != 1 || of.symbolic(of.reduce[0])) return rows;
   const int64_t piece = of.extent[size_t(of.reduce[0])];
@@ -315,6 +316,46 @@ LoopRV make_beside(Draft& draft, const Stages& stages, LoopRV rows) {
         vectorize_inner(d, p, 1);
         rows = s.merge({pieces, rows});
         d.set_scheduled(p);
+        made.push_back(p);
+        return RuleOutcome::applied;
+      });
+    }
+  return rows;
+}
+
+/// A fold of pieces of rows that later stages put together: it is a nest of its own, with pieces for rows.
+bool folds_pieces(Schedule& s, BlockRV b, const Facts& f, int64_t rows) {
+  if (!f.is_reduction() || rows == kUnknown || f.instances(true) <= rows) return false;
+  const std::vector<BlockRV> readers = s.get_consumers(b);
+  return std::ranges::any_of(readers, [&](BlockRV r) {
+    const auto of = facts_of(s, r);
+    return of && of->is_reduction() && of->instances(true) < f.instances(true);
+  });
+}
+
+/// A fold of the same rows, which the rows read and later stages, too, is made beside them, row by row: what
+/// both read is still in the cache. `made`: stages at the rows. The loop over both.
+LoopRV fold_beside(Draft& draft, const Stages& stages, const std::vector<BlockRV>& made, LoopRV rows) {
+  if (!stages.facts.is_reduction()) return rows;
+  for (BlockRV b : made)
+    for (BlockRV p : draft.schedule.get_producers(b)) {
+      const auto f = facts_of(draft.schedule, p);
+      if (draft.is_scheduled(p) || !f || !f->is_reduction() || !along_memory(*f) ||
+          f->instances(true) != stages.facts.instances(true))
+        continue;
+      attempt(draft, "a fold beside the rows", [&](Draft& d) {
+        Schedule& s = d.schedule;
+        std::vector<BlockRV> parts = factor_lanes(d, *f, false);
+        parts.push_back(p);
+        std::vector<bool> row(f->extent.size(), true);
+        for (int k : f->reduce) row[size_t(k)] = false;
+        const LoopRV own = fuse_rows(s, p, row);
+        for (size_t i = parts.size() - 1; i-- > 0;) s.compute_at(parts[i], own);
+        for (BlockRV part : parts) {
+          arrange_reduction(d, part, 1);
+          d.set_scheduled(part);
+        }
+        rows = s.merge({own, rows});
         return RuleOutcome::applied;
       });
     }
@@ -331,6 +372,7 @@ RuleOutcome arrange_rows(Draft& draft, const Site& site, const std::vector<Block
       draft, *site.facts, leading_to(draft, site.block, [&](BlockRV b) {
         const auto f = facts_of(s, b);
         if (f && f->is_reduction() && shares_an_operand(*f)) return false;  // a product has tiles
+        if (f && folds_pieces(s, b, *f, count)) return false;
         const int64_t made = f ? f->instances(true) : kUnknown;
         const std::vector<BlockRV> readers = s.get_consumers(b);
         return count != 1 && (count == kUnknown || made == kUnknown || made >= groups) &&
@@ -366,7 +408,9 @@ RuleOutcome arrange_rows(Draft& draft, const Site& site, const std::vector<Block
       arrange_reduction(draft, b, 1);
     }
   }
-  rows = make_beside(draft, stages, rows);
+  std::vector<BlockRV> made = stages.blocks;
+  rows = make_beside(draft, stages, rows, made);
+  rows = fold_beside(draft, stages, made, rows);
   const bool worth = stages.instances == kUnknown ||
                      cost::worth_parallel(double(stages.instances) * kStageCost, draft.target);
   if (count != 1 && worth) try_step(draft, "parallel", [&](Schedule& s) { draft.parallel(s, rows); });

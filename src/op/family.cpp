@@ -4,6 +4,8 @@
 
 #include <fmt/format.h>
 
+#include <limits>
+
 namespace tenon::op {
 
 OpRegistration register_unary(OpName name, std::string doc, Domain domain, UnaryRule f, bool to_bool) {
@@ -92,6 +94,11 @@ PrimExpr exp_of_share(const PrimExpr& x) {
   if (x.dtype() != f32) return tir::exp(x);
   constexpr double kLeast = -87.33;  // above log(2⁻¹²⁶)
   return tir::select(tir::lt(x, like(x, kLeast)), like(x, 0), tir::exp(x));
+}
+
+PrimExpr share_or_zero(const PrimExpr& x) {
+  if (x.dtype() != f32) return x;
+  return tir::select(tir::lt(x, like(x, std::numeric_limits<float>::min())), like(x, 0), x);
 }
 
 double alpha_attr(const Call& call) { return attrs_of<AlphaAttrs>(call).alpha; }

@@ -28,6 +28,8 @@ PrimExpr softplus(const PrimExpr& x);
 /// of float32 any more, as elements that a mask takes off are: products with subnormal numbers take a hundred
 /// times as long as others on Intel's processors.
 PrimExpr exp_of_share(const PrimExpr& x);
+/// A share that was made of parts, with the same rule.
+PrimExpr share_or_zero(const PrimExpr& x);
 double alpha_attr(const Call& call);  ///< the attribute `alpha`
 
 /// A copy of t, element by element: the definition of operators that do nothing but must own their result.

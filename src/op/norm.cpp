@@ -1,10 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
-// Normalisations, softmax, bias and dropout. Statistics are taken in at least 32 bits, in two passes.
+// Normalisations, bias and dropout. Statistics are taken in at least 32 bits, in two passes over a
+// row, or over each block of it.
 #include <fmt/format.h>
 
 #include <algorithm>
 
 #include "op/family.h"
+#include "op/folds.h"
 #include "op/layout_rule.h"
 
 #include "base/define_type.h"
@@ -62,6 +64,14 @@ PrimExpr inverse_deviation(const PrimExpr& variance, double epsilon) {
   return tir::call(variance.dtype(), "tir.rsqrt", {variance + constant(variance.dtype(), epsilon)});
 }
 
+/// Stages of a program stand in the order in which they are read: by blocks the squares come first, which
+/// need nothing between them and the sums of blocks.
+PrimExpr normalized(const PrimExpr& centred, const PrimExpr& variance, double epsilon,
+                    const Blocked& blocks) {
+  const PrimExpr scale = inverse_deviation(variance, epsilon);
+  return blocks ? scale * centred : centred * scale;
+}
+
 // ---------------------------------------------------------------- batch norm
 Type infer_batch_norm(InferContext& ctx) {
   const auto& x = ctx.tensor(0);
@@ -106,38 +116,34 @@ Type layer_parameter(InferContext& ctx, size_t) {
   return parameter_along(x, layer_axes(a, x.ndim));
 }
 
-Shape only_axes(const Shape& index, const std::vector<int64_t>& axes) {
-  Shape out;
-  for (int64_t a : axes) out.push_back(index[size_t(a)]);
-  return out;
-}
-
-Tensors def_layer_norm(const Call& call, const Tensors& in, bool centred) {
+Tensors def_layer_norm(const Call& call, const Tensors& in, bool centred, const Blocked& blocks) {
   const auto& a = attrs_of<LayerNormAttrs>(call);
   const te::Tensor& x = in[0];
   const auto axes = layer_axes(a, int64_t(x.ndim()));
   const PrimExpr count = product(only_axes(x.shape(), axes));
   const std::string name = short_name(call);
-  te::Tensor sum;
-  if (centred)
-    sum = reduce_over(
+  Statistics of;  // sum and squares
+  if (blocks) of = sums_by_blocks(rows_along(x, axes), *blocks, name);
+  if (centred && !blocks)
+    of.first = reduce_over(
         x, axes, false, te::sum, [](const PrimExpr& e, const Shape&) { return wide(e); }, name + "_sum");
   auto from_mean = [&](const PrimExpr& e, const Shape& at) {
-    return centred ? wide(e) - mean_of(sum, drop_axes(at, axes), count) : wide(e);
+    return centred ? wide(e) - mean_of(of.first, drop_axes(at, axes), count) : wide(e);
   };
-  const te::Tensor squares = reduce_over(
-      x, axes, false, te::sum,
-      [&](const PrimExpr& e, const Shape& at) {
-        const PrimExpr d = from_mean(e, at);
-        return d * d;
-      },
-      name + "_squares");
+  if (!blocks)
+    of.second = reduce_over(
+        x, axes, false, te::sum,
+        [&](const PrimExpr& e, const Shape& at) {
+          const PrimExpr d = from_mean(e, at);
+          return d * d;
+        },
+        name + "_squares");
   return {te::compute(
       x.shape(),
       [&](const Vars& v) {
         const Shape at = indices(v), own = only_axes(at, axes);
-        PrimExpr y =
-            from_mean(x(at), at) * inverse_deviation(mean_of(squares, drop_axes(at, axes), count), a.epsilon);
+        PrimExpr y = normalized(from_mean(x(at), at), mean_of(of.second, drop_axes(at, axes), count),
+                                a.epsilon, blocks);
         if (a.scale && in.size() > 1) y = y * wide(in[1](own));
         if (a.center && in.size() > 2) y = y + wide(in[2](own));
         return tir::cast(x.dtype(), y);
@@ -154,7 +160,23 @@ struct Groups {
   std::vector<size_t> kept, folded;  ///< the other axes: with statistics of their own, and not
 };
 
-Tensors def_groups(const Call& call, const Tensors& in, const Groups& g) {
+Shape folded_by(const Groups& g, const Shape& x) {
+  Shape out{g.channels};
+  for (size_t i : g.folded) out.push_back(x[i]);
+  return out;
+}
+
+/// Where an element of a group lies: `statistic` without the group, then the group.
+Shape index_in_group(const Groups& g, size_t rank, const Shape& statistic, const Shape& at) {
+  Shape out;
+  out.resize(rank, PrimExpr(0));
+  for (size_t i = 0; i < g.kept.size(); ++i) out.set(g.kept[i], statistic[i]);
+  out.set(g.axis, statistic[g.kept.size()] * g.channels + at[0]);
+  for (size_t i = 0; i < g.folded.size(); ++i) out.set(g.folded[i], at[i + 1]);
+  return out;
+}
+
+Tensors def_groups(const Call& call, const Tensors& in, const Groups& g, const Blocked& blocks) {
   const te::Tensor& x = in[0];
   const std::string name = short_name(call);
   Shape shape;
@@ -171,21 +193,26 @@ Tensors def_groups(const Call& call, const Tensors& in, const Groups& g) {
         shape,
         [&](const Vars& v) {
           Shape at;
-          at.resize(x.ndim(), PrimExpr(0));
-          for (size_t i = 0; i < g.kept.size(); ++i) at.set(g.kept[i], v[i]);
-          at.set(g.axis, v.back() * g.channels + ks[0]->var);
-          for (size_t i = 0; i < g.folded.size(); ++i) at.set(g.folded[i], ks[i + 1]->var);
-          return te::sum(f(wide(x(at)), indices(v)), ks);
+          for (const tir::IterVar& k : ks) at.push_back(k->var);
+          return te::sum(f(wide(x(index_in_group(g, x.ndim(), indices(v), at))), indices(v)), ks);
         },
         stage);
   };
-  const te::Tensor sum = fold([](const PrimExpr& e, const Shape&) { return e; }, name + "_sum");
-  const te::Tensor squares = fold(
-      [&](const PrimExpr& e, const Shape& s) {
-        const PrimExpr d = e - mean_of(sum, s, count);
-        return d * d;
-      },
-      name + "_squares");
+  Statistics of;  // sum and squares
+  if (blocks) {
+    const auto element = [&](const Shape& row, const Shape& at) {
+      return wide(x(index_in_group(g, x.ndim(), row, at)));
+    };
+    of = sums_by_blocks({shape, folded_by(g, x.shape()), element}, *blocks, name);
+  } else {
+    of.first = fold([](const PrimExpr& e, const Shape&) { return e; }, name + "_sum");
+    of.second = fold(
+        [&](const PrimExpr& e, const Shape& s) {
+          const PrimExpr d = e - mean_of(of.first, s, count);
+          return d * d;
+        },
+        name + "_squares");
+  }
   return {te::compute(
       x.shape(),
       [&](const Vars& v) {
@@ -193,8 +220,8 @@ Tensors def_groups(const Call& call, const Tensors& in, const Groups& g) {
         for (size_t i : g.kept) s.push_back(v[i]);
         s.push_back(tir::is_one(g.channels) ? PrimExpr(v[g.axis]) : tir::floordiv(v[g.axis], g.channels));
         const Shape c{v[g.axis]};
-        PrimExpr y = (wide(x(indices(v))) - mean_of(sum, s, count)) *
-                     inverse_deviation(mean_of(squares, s, count), g.epsilon);
+        PrimExpr y = normalized(wide(x(indices(v))) - mean_of(of.first, s, count),
+                                mean_of(of.second, s, count), g.epsilon, blocks);
         if (g.scale && in.size() > 1) y = y * wide(in[1](c));
         if (g.center && in.size() > 2) y = y + wide(in[2](c));
         return tir::cast(x.dtype(), y);
@@ -216,22 +243,22 @@ Type infer_group_norm(InferContext& ctx) {
   return infer_norm(ctx, x, {axis});
 }
 
-Tensors def_group_norm(const Call& call, const Tensors& in) {
+Groups groups_of_channels(const Call& call, const Shape& x) {
   const auto& a = attrs_of<GroupNormAttrs>(call);
-  const auto axis = size_t(normal_axis(a.channel_axis, int64_t(in[0].ndim())));
-  const PrimExpr channels = simplify(tir::floordiv(in[0].shape()[axis], PrimExpr(a.num_groups)));
+  const auto axis = size_t(normal_axis(a.channel_axis, int64_t(x.size())));
+  const PrimExpr channels = simplify(tir::floordiv(x[axis], PrimExpr(a.num_groups)));
   Groups g{axis, PrimExpr(a.num_groups), channels, a.epsilon, a.center, a.scale, {}, {}};
-  for (size_t i = 0; i < in[0].ndim(); ++i)
+  for (size_t i = 0; i < x.size(); ++i)
     if (i != axis) (i < axis ? g.kept : g.folded).push_back(i);
-  return def_groups(call, in, g);
+  return g;
 }
-Tensors def_instance_norm(const Call& call, const Tensors& in) {
+Groups each_channel(const Call& call, const Shape& x) {
   const auto& a = attrs_of<BatchNormAttrs>(call);
-  const auto axis = size_t(normal_axis(a.axis, int64_t(in[0].ndim())));
-  Groups g{axis, in[0].shape()[axis], PrimExpr(1), a.epsilon, a.center, a.scale, {}, {}};
-  for (size_t i = 0; i < in[0].ndim(); ++i)
+  const auto axis = size_t(normal_axis(a.axis, int64_t(x.size())));
+  Groups g{axis, x[axis], PrimExpr(1), a.epsilon, a.center, a.scale, {}, {}};
+  for (size_t i = 0; i < x.size(); ++i)
     if (i != axis) (i == 0 ? g.kept : g.folded).push_back(i);
-  return def_groups(call, in, g);
+  return g;
 }
 
 // ---------------------------------------------------------------- lrn
@@ -287,41 +314,7 @@ Tensors def_lrn(const Call& call, const Tensors& in) {
       te::compute(x.shape(), [&](const Vars& v) { return finish(indices(v), squares(indices(v))); }, "lrn")};
 }
 
-// ---------------------------------------------------------------- softmax
-Type infer_softmax(InferContext& ctx) {
-  const auto& x = ctx.tensor(0);
-  if (!ctx.expect_domain(x.dtype, Domain::floating)) return {};
-  if (!ctx.expect_axis(ctx.attrs<AxisAttrs>().axis, x.ndim)) return {};
-  return like(x, x.dtype);
-}
-
-Tensors def_softmax(const Call& call, const Tensors& in, bool log) {
-  const te::Tensor& x = in[0];
-  const std::string name = short_name(call);
-  const std::vector<int64_t> axes{normal_axis(attrs_of<AxisAttrs>(call).axis, int64_t(x.ndim()))};
-  auto as_is = [](const PrimExpr& e, const Shape&) { return wide(e); };
-  const te::Tensor top = reduce_over(x, axes, false, te::max, as_is, name + "_max");
-  auto shifted = [&](const Shape& at) { return wide(x(at)) - top(drop_axes(at, axes)); };
-  const te::Tensor e =
-      te::compute(x.shape(), [&](const Vars& v) { return exp_of_share(shifted(indices(v))); }, name + "_exp");
-  const te::Tensor sum = reduce_over(e, axes, false, te::sum, as_is, name + "_sum");
-  // One division or logarithm for a row: the sum is from 1 to the length of the row, or no number.
-  const te::Tensor scale = te::compute(
-      sum.shape(),
-      [&](const Vars& v) {
-        const PrimExpr s = sum(indices(v));
-        return log ? tir::log(s) : tir::div(constant(s.dtype(), 1), s);
-      },
-      name + "_scale");
-  return {te::compute(
-      x.shape(),
-      [&](const Vars& v) {
-        const Shape at = indices(v), row = drop_axes(at, axes);
-        return tir::cast(x.dtype(), log ? shifted(at) - scale(row) : e(at) * scale(row));
-      },
-      name)};
-}
-
+// ---------------------------------------------------------------- bias
 Type infer_bias_add(InferContext& ctx) {
   const auto& x = ctx.tensor(0);
   if (!ctx.expect_domain(x.dtype, Domain::number)) return {};
@@ -370,18 +363,18 @@ const bool norm_registered = [] {
       .parameter(channel)
       .layout(keep_layout);
   add("nn.layer_norm", "(x - mean) / sqrt(variance + epsilon) · gamma + beta over the given axes.", stages,
-      infer_layer_norm, [](const Call& c, const Tensors& in) { return def_layer_norm(c, in, true); })
+      infer_layer_norm, [](const Call& c, const Tensors& in) { return define_layer_norm(c, in, {}); })
       .argument("gamma", "Tensor", "scale, of the axes' shape", true)
       .argument("beta", "Tensor", "shift, of the axes' shape", true)
       .attrs<LayerNormAttrs>()
       .parameter(layer_parameter);
   add("nn.rms_norm", "x / sqrt(mean(x²) + epsilon) · gamma over the given axes.", stages, infer_layer_norm,
-      [](const Call& c, const Tensors& in) { return def_layer_norm(c, in, false); })
+      [](const Call& c, const Tensors& in) { return def_layer_norm(c, in, false, {}); })
       .argument("gamma", "Tensor", "scale, of the axes' shape", true)
       .attrs<LayerNormAttrs>()
       .parameter(layer_parameter);
   add("nn.group_norm", "Normalises each group of channels with all axes behind them.", stages,
-      infer_group_norm, def_group_norm)
+      infer_group_norm, [](const Call& c, const Tensors& in) { return define_group_norm(c, in, {}); })
       .argument("gamma", "Tensor", "scale per channel")
       .argument("beta", "Tensor", "shift per channel")
       .attrs<GroupNormAttrs>()
@@ -389,7 +382,7 @@ const bool norm_registered = [] {
         return parameter_of_axis(ctx, ctx.attrs<GroupNormAttrs>().channel_axis);
       });
   add("nn.instance_norm", "Normalises each channel of each image over its other axes.", stages,
-      infer_batch_norm, def_instance_norm)
+      infer_batch_norm, [](const Call& c, const Tensors& in) { return define_instance_norm(c, in, {}); })
       .argument("gamma", "Tensor", "scale per channel")
       .argument("beta", "Tensor", "shift per channel")
       .attrs<BatchNormAttrs>()
@@ -397,12 +390,6 @@ const bool norm_registered = [] {
   add("nn.lrn", "x / (bias + alpha / size · sum of squares of `size` neighbouring channels) ^ beta.", stages,
       infer_lrn, def_lrn)
       .attrs<LrnAttrs>();
-  add("nn.softmax", "exp(x) / sum(exp(x)) along an axis; 0 below e^-87.33 of the largest element.", stages,
-      infer_softmax, [](const Call& c, const Tensors& in) { return def_softmax(c, in, false); })
-      .attrs<AxisAttrs>();
-  add("nn.log_softmax", "log(softmax(x)) along an axis.", stages, infer_softmax,
-      [](const Call& c, const Tensors& in) { return def_softmax(c, in, true); })
-      .attrs<AxisAttrs>();
   add("nn.dropout", "The operand: inference drops nothing.", FusionKind::element_wise, infer_same,
       [](const Call&, const Tensors& in) { return Tensors{copy_of(in[0], "dropout")}; })
       .attrs<DropoutAttrs>();
@@ -416,6 +403,26 @@ const bool norm_registered = [] {
 }();
 
 }  // namespace
+
+Shape folded_by_layer_norm(const Call& call, const Shape& x) {
+  return only_axes(x, layer_axes(attrs_of<LayerNormAttrs>(call), int64_t(x.size())));
+}
+Shape folded_by_group_norm(const Call& call, const Shape& x) {
+  return folded_by(groups_of_channels(call, x), x);
+}
+Shape folded_by_instance_norm(const Call& call, const Shape& x) {
+  return folded_by(each_channel(call, x), x);
+}
+Defined define_layer_norm(const Call& call, const Defined& in, const Blocked& blocks) {
+  return def_layer_norm(call, in, true, blocks);
+}
+Defined define_group_norm(const Call& call, const Defined& in, const Blocked& blocks) {
+  return def_groups(call, in, groups_of_channels(call, in[0].shape()), blocks);
+}
+Defined define_instance_norm(const Call& call, const Defined& in, const Blocked& blocks) {
+  return def_groups(call, in, each_channel(call, in[0].shape()), blocks);
+}
+
 }  // namespace tenon::op
 
 template struct tenon::DefineTypes<tenon::op::LayerNormAttrs, tenon::op::GroupNormAttrs, tenon::op::LrnAttrs,

@@ -6,6 +6,7 @@
 #include <numeric>
 
 #include "op/family.h"
+#include "op/folds.h"
 #include "op/layout_rule.h"
 
 #include "base/define_type.h"
@@ -128,23 +129,28 @@ Shape inner_index(const Shape& out, const std::vector<int64_t>& axes, bool keepd
   return keepdims ? drop_axes(out, axes) : out;
 }
 
-Tensors def_spread(const Call& call, const Tensors& in, bool rooted) {
+Tensors def_spread(const Call& call, const Tensors& in, bool rooted, const Blocked& blocks) {
   const te::Tensor& x = in[0];
   const bool keep = attrs_of<ReduceAttrs>(call).keepdims;
   const auto axes = reduced_axes(attrs_of<ReduceAttrs>(call), int64_t(x.ndim()));
   const PrimExpr count = element_count(x, axes);
-  const te::Tensor sum = reduce_over(
-      x, axes, false, te::sum, [](const PrimExpr& e, const Shape&) { return wide(e); }, "variance_sum");
-  const te::Tensor squares = reduce_over(
-      x, axes, false, te::sum,
-      [&](const PrimExpr& e, const Shape& at) {
-        return squared(wide(e) - mean(sum(drop_axes(at, axes)), count));
-      },
-      "variance_squares");
+  Statistics of;  // sum and squares
+  if (blocks) {
+    of = sums_by_blocks(rows_along(x, axes), *blocks, "variance");
+  } else {
+    of.first = reduce_over(
+        x, axes, false, te::sum, [](const PrimExpr& e, const Shape&) { return wide(e); }, "variance_sum");
+    of.second = reduce_over(
+        x, axes, false, te::sum,
+        [&](const PrimExpr& e, const Shape& at) {
+          return squared(wide(e) - mean(of.first(drop_axes(at, axes)), count));
+        },
+        "variance_squares");
+  }
   return {te::compute(
       output_info(call).shape,
       [&](const Vars& v) {
-        const PrimExpr square = mean(squares(inner_index(indices(v), axes, keep)), count);
+        const PrimExpr square = mean(of.second(inner_index(indices(v), axes, keep)), count);
         return tir::cast(x.dtype(), rooted ? tir::sqrt(square) : square);
       },
       short_name(call))};
@@ -163,26 +169,28 @@ Tensors def_count(const Call& call, const Tensors& in) {
                       attrs_of<ReduceAttrs>(call).keepdims, te::sum, counts, "count_nonzero")};
 }
 
-Tensors def_logsumexp(const Call& call, const Tensors& in) {
+Tensors def_logsumexp(const Call& call, const Tensors& in, const Blocked& blocks) {
   const te::Tensor& x = in[0];
   const bool keep = attrs_of<ReduceAttrs>(call).keepdims;
   const auto axes = reduced_axes(attrs_of<ReduceAttrs>(call), int64_t(x.ndim()));
-  const te::Tensor top = reduce_over(
-      x, axes, false, te::max, [](const PrimExpr& e, const Shape&) { return wide(e); }, "logsumexp_max");
-  // An infinite maximum is not subtracted: ∞ - ∞ is no number.
-  auto shift = [&](const Shape& at) {
-    const PrimExpr m = top(at);
-    return tir::select(tir::call(boolean, "tir.isinf", {m}), constant(m.dtype(), 0), m);
-  };
-  const te::Tensor sum = reduce_over(
-      x, axes, false, te::sum,
-      [&](const PrimExpr& e, const Shape& at) { return tir::exp(wide(e) - shift(drop_axes(at, axes))); },
-      "logsumexp_sum");
+  Statistics of;  // the largest, and the sum of exponentials
+  if (blocks) {
+    of = exponentials_by_blocks(rows_along(x, axes), *blocks, finite_shift, "logsumexp");
+  } else {
+    of.first = reduce_over(
+        x, axes, false, te::max, [](const PrimExpr& e, const Shape&) { return wide(e); }, "logsumexp_max");
+    of.second = reduce_over(
+        x, axes, false, te::sum,
+        [&](const PrimExpr& e, const Shape& at) {
+          return tir::exp(wide(e) - finite_shift(of.first(drop_axes(at, axes))));
+        },
+        "logsumexp_sum");
+  }
   return {te::compute(
       output_info(call).shape,
       [&](const Vars& v) {
         const Shape at = inner_index(indices(v), axes, keep);
-        return tir::cast(x.dtype(), tir::log(sum(at)) + shift(at));
+        return tir::cast(x.dtype(), tir::log(of.second(at)) + finite_shift(of.first(at)));
       },
       "logsumexp")};
 }
@@ -297,14 +305,15 @@ const bool reduce_registered = [] {
   }
   auto floating = [](InferContext& ctx) { return infer_reduce(ctx, Domain::floating); };
   add("variance", "Population variance.", FusionKind::comm_reduce, floating,
-      [](const Call& c, const Tensors& in) { return def_spread(c, in, false); })
+      [](const Call& c, const Tensors& in) { return def_spread(c, in, false, {}); })
       .attrs<ReduceAttrs>();
   add("std", "Population standard deviation.", FusionKind::comm_reduce, floating,
-      [](const Call& c, const Tensors& in) { return def_spread(c, in, true); })
+      [](const Call& c, const Tensors& in) { return def_spread(c, in, true, {}); })
       .attrs<ReduceAttrs>();
   add("count_nonzero", "Number of elements that are not 0.", FusionKind::comm_reduce, infer_count, def_count)
       .attrs<ReduceAttrs>();
-  add("logsumexp", "log(sum(exp(x))) without overflow.", FusionKind::comm_reduce, floating, def_logsumexp)
+  add("logsumexp", "log(sum(exp(x))) without overflow.", FusionKind::comm_reduce, floating,
+      [](const Call& c, const Tensors& in) { return def_logsumexp(c, in, {}); })
       .attrs<ReduceAttrs>();
   add("argmax", "Position of the largest element; NaN counts as largest.", FusionKind::comm_reduce, infer_arg,
       [](const Call& c, const Tensors& in) { return def_arg(c, in, true); })
@@ -316,6 +325,17 @@ const bool reduce_registered = [] {
 }();
 
 }  // namespace
+
+Shape folded_by_reduction(const Call& call, const Shape& x) {
+  return only_axes(x, reduced_axes(attrs_of<ReduceAttrs>(call), int64_t(x.size())));
+}
+Defined define_logsumexp(const Call& call, const Defined& in, const Blocked& blocks) {
+  return def_logsumexp(call, in, blocks);
+}
+Defined define_spread(const Call& call, const Defined& in, bool rooted, const Blocked& blocks) {
+  return def_spread(call, in, rooted, blocks);
+}
+
 }  // namespace tenon::op
 
 template struct tenon::DefineTypes<tenon::op::ArgReduceAttrs>;

@@ -6,9 +6,11 @@
 #include <algorithm>
 
 #include "analysis/cost/layout.h"
+#include "ir/structural.h"
 #include "op/attrs_recurrent.h"
 #include "op/conv.h"
 #include "op/family.h"
+#include "op/folds.h"
 #include "op/pool.h"
 #include "op/strategy.h"
 #include "target/matrix_registers.h"
@@ -94,8 +96,11 @@ std::string no_library_product(const Call& call, const Target&) {
   if (x.dtype != f32 || w.dtype != f32 || !result || result->dtype != f32)
     return "it multiplies float32 only";
   auto p = shape_of(x), q = shape_of(w);
-  if (!p || !q || p->size() < 2 || q->size() != 2) return "it takes a second operand of two axes";
-  return {};
+  if (!p || !q || p->size() < 2 || q->size() < 2) return "a shape is not known";
+  if (q->size() == 2) return {};
+  bool same_batch = p->size() == q->size();
+  for (size_t i = 0; same_batch && i + 2 < q->size(); ++i) same_batch = structural_equal((*p)[i], (*q)[i]);
+  return same_batch ? "" : "it takes a second operand of two axes, or of the same batch";
 }
 /// "dense" by the library "cblas": `dense.cblas`, which calls tenon.cblas.dense (runtime/libraries/blas.cpp).
 OpImpl by_library(const std::string& product, const std::string& library) {
@@ -207,6 +212,26 @@ Strategy pool_strategy(size_t n, Pooling kind) {
   });
 }
 
+// ---------------------------------------------------------------- rows that are folded twice
+using FoldedBy = Shape (*)(const Call& call, const Shape& x);
+using DefineFold = std::function<Tensors(const Call& call, const Tensors& in, const Blocked& blocks)>;
+
+Strategy fold_strategy(FoldedBy folded, DefineFold define) {
+  return Strategy([folded, define = std::move(define)](const Call& call, const Target& target) {
+    const std::string name = short_name(call);
+    const auto& x = tensor_arg(call, 0);
+    const auto shape = shape_of(x);
+    std::pair<Blocked, std::string> blocks{std::nullopt, "its shape is not known"};
+    if (shape) blocks = row_blocks(*shape, folded(call, *shape), x.dtype.bytes(), target);
+    OpImpl by_blocks{.name = name + ".by_blocks", .priority = 12};
+    by_blocks.refuse = [why = blocks.second](const Call&, const Target&) { return why; };
+    by_blocks.define = [define, form = blocks.first](const Call& c, const Tensors& in) {
+      return define(c, in, form);
+    };
+    return std::vector<OpImpl>{std::move(by_blocks), own(call, name + ".at_once")};
+  });
+}
+
 // ---------------------------------------------------------------- recurrent layers
 /// Vector registers that hold no sums: weights, states, addresses.
 constexpr int64_t kOtherRegisters = 4;
@@ -257,6 +282,18 @@ const bool strategies_registered = [] {
   register_strategy("nn.avg_pool3d", pool_strategy(3, Pooling::avg));
   register_strategy("nn.lp_pool2d", pool_strategy(2, Pooling::lp));
   register_strategy("nn.lp_pool3d", pool_strategy(3, Pooling::lp));
+  register_strategy("nn.layer_norm", fold_strategy(folded_by_layer_norm, define_layer_norm));
+  register_strategy("nn.group_norm", fold_strategy(folded_by_group_norm, define_group_norm));
+  register_strategy("nn.instance_norm", fold_strategy(folded_by_instance_norm, define_instance_norm));
+  register_strategy("nn.softmax", fold_strategy(folded_by_softmax, define_softmax));
+  register_strategy("nn.log_softmax", fold_strategy(folded_by_softmax, define_log_softmax));
+  register_strategy("logsumexp", fold_strategy(folded_by_reduction, define_logsumexp));
+  for (const bool rooted : {false, true})
+    register_strategy(
+        rooted ? "std" : "variance",
+        fold_strategy(folded_by_reduction, [rooted](const Call& c, const Tensors& in, const Blocked& b) {
+          return define_spread(c, in, rooted, b);
+        }));
   register_strategy("nn.packed_rnn", steps_strategy(Recurrence::rnn, "packed_rnn.blocks"));
   register_strategy("nn.packed_gru", steps_strategy(Recurrence::gru, "packed_gru.blocks"));
   register_strategy("nn.packed_lstm", steps_strategy(Recurrence::lstm, "packed_lstm.blocks"));

@@ -96,6 +96,40 @@ TEST(Pieces, OfAStageBesideTheRowsThatFoldThem) {
   EXPECT_EQ(expect_same(long_row(8, 60), t, "row_by_row", "a stage beside the rows"), "refused");
 }
 
+/// The variance of rows, from sums and squares of `pieces` of them.
+Program variance_by_pieces(int64_t rows, int64_t pieces, int64_t piece) {
+  Tensor a = te::placeholder({PrimExpr(rows), PrimExpr(pieces * piece)}, f32, "A");
+  const tir::IterVar i = axis(piece, "i"), k = axis(piece, "k"), j = axis(pieces, "j"), l = axis(pieces, "l");
+  const Array<PrimExpr> parts{PrimExpr(rows), PrimExpr(pieces)};
+  const auto element = [&](const Vars& v, const tir::IterVar& at) {
+    return a({v[0], v[1] * PrimExpr(piece) + at->var});
+  };
+  Tensor part = te::compute(parts, [&](const Vars& v) { return te::sum(element(v, i), {i}); }, "part");
+  Tensor apart = te::compute(
+      parts,
+      [&](const Vars& v) {
+        const PrimExpr d = element(v, k) - tir::div(part({v[0], v[1]}), PrimExpr(float(piece)));
+        return te::sum(d * d, {k});
+      },
+      "apart");
+  Tensor sum =
+      te::compute({PrimExpr(rows)}, [&](const Vars& v) { return te::sum(part({v[0], j->var}), {j}); }, "sum");
+  Tensor y = te::compute(
+      {PrimExpr(rows)},
+      [&](const Vars& v) {
+        const PrimExpr mean = tir::div(sum({v[0]}), PrimExpr(float(pieces)));
+        const PrimExpr d = tir::div(part({v[0], l->var}) - mean, PrimExpr(float(piece)));
+        return te::sum(apart({v[0], l->var}) + d * d * PrimExpr(float(piece)), {l});
+      },
+      "y");
+  return {"variance_by_pieces", te::create_prim_func({a, y}), {}};
+}
+TEST(Pieces, OfRowsAreFoldedTwiceWhileTheyAreNear) {
+  const Target t = target_of({512, 32, 2});
+  EXPECT_EQ(expect_same(variance_by_pieces(3, 4, 64), t, "row_by_row", "a fold beside the rows"), "applied");
+  EXPECT_EQ(expect_same(variance_by_pieces(2, 3, 5), t, "row_by_row", "a fold beside the rows"), "applied");
+}
+
 TEST(Sums, OfLongRowsBesideWhatTheyAddUp) {
   const Target t = target_of({512, 32, 2});
   const char* step = "a sum beside what it adds up";

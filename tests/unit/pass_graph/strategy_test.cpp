@@ -2,9 +2,9 @@
 // Strategies: which implementation a call gets, why not the others, and that lowering and libraries follow.
 #include "op/strategy.h"
 
+#include "implementations.h"
 #include "op/attrs_sort.h"
 #include "runtime/library.h"
-#include "support.h"
 
 namespace tenon::graph::testing_graph {
 namespace {
@@ -16,12 +16,6 @@ const bool gpus_registered = [] {
   return true;
 }();
 
-Target record(const char* kind, Array<std::string> libs = {}) {
-  Target t = make<TargetNode>();
-  t.edit()->kind = kind;
-  t.edit()->libs = libs;
-  return t;
-}
 Call dense_call(int64_t rows, int64_t outputs, int64_t inputs, bool constant_weight) {
   const Expr x = var("x", tensor_type({PrimExpr(rows), PrimExpr(inputs)}, f32));
   const Expr w = constant_weight ? constant(random_array({outputs, inputs}))
@@ -221,42 +215,6 @@ TEST(Strategy, TargetsAreReadAndPrinted) {
   EXPECT_EQ(to_string(t), "llvm -mcpu=x86-64-v3 -libs=cblas");
   EXPECT_TRUE(target_from_json(to_json(t))->has_library("cblas"));
   EXPECT_FALSE(host_target()->has_library("cblas"));
-}
-
-/// What each implementation of the call computes on these tensors, those that refuse it left out unless
-/// `forced`.
-std::map<std::string, std::vector<NDArray>> computed_by_all(const Call& call, const std::vector<NDArray>& in,
-                                                            const Target& target, bool forced = false) {
-  std::map<std::string, std::vector<NDArray>> out;
-  for (const op::OpImpl& impl : op::implementations(call, target)) {
-    if (!impl.define || (!forced && impl.refuse && !impl.refuse(call, target).empty())) continue;
-    std::vector<te::Tensor> inputs;
-    Array<te::Tensor> all;
-    for (const Expr& a : call.args) {
-      const auto* t = as_tensor(a);
-      if (!t) continue;
-      inputs.push_back(te::placeholder(*known_shape(a->type), t->dtype, "in"));
-      all.push_back(inputs.back());
-    }
-    const std::vector<te::Tensor> outputs = impl.define(call, inputs);
-    for (const te::Tensor& t : outputs) all.push_back(t);
-    const tir::PrimFunc f = te::create_prim_func(all);
-    std::vector<NDArray> args = in;
-    for (const te::Tensor& t : outputs) {
-      std::vector<int64_t> shape;
-      for (const PrimExpr& d : t.shape()) shape.push_back(*tir::as_int(d));
-      args.push_back(NDArray::zeros(shape, t.dtype()));
-      out[impl.name].push_back(args.back());
-    }
-    interpret_prim_func(f, args);
-  }
-  return out;
-}
-void expect_all_alike(const std::map<std::string, std::vector<NDArray>>& results) {
-  for (const auto& [name, value] : results) {
-    SCOPED_TRACE(name);
-    expect_close(results.begin()->second, value, 1e-5);
-  }
 }
 
 TEST(Strategy, ConvolutionsAreDirectDepthwiseOrProducts) {

@@ -116,7 +116,7 @@ inline void expect_close(const std::vector<NDArray>& want, const std::vector<NDA
     ASSERT_EQ(to_string(want[k].dtype()), to_string(got[k].dtype()));
     for (int64_t i = 0; i < want[k].size(); ++i) {
       const double x = want[k].element(i), y = got[k].element(i);
-      if (std::isnan(x) && std::isnan(y)) continue;
+      if (x == y || (std::isnan(x) && std::isnan(y))) continue;
       ASSERT_LE(std::abs(x - y), tolerance * std::max(1.0, std::abs(x)))
           << "result " << k << ", element " << i;
     }
