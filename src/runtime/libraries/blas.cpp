@@ -13,8 +13,9 @@
 namespace tenon {
 namespace {
 
+/// One product, or as many as the batch has, whose matrices lie one behind the other.
 struct Product {
-  int64_t rows, columns, inputs;
+  int64_t batch, rows, columns, inputs;
   const float *a, *b;
   float* c;
   bool transposed;  ///< b lies as (columns, inputs)
@@ -68,32 +69,42 @@ struct Dnnl {
   }
 };
 
-/// c = a · b, or a · bᵀ; the leading axes of a are rows.
+/// c = a · b, or a · bᵀ. The leading axes of a are rows where b has two axes, else a batch that b has, too.
 Product product_of(const NDArray& a, const NDArray& b, const NDArray& c, bool transposed) {
   const DataType t = DataType::float_(32);
-  const bool fits = a.dtype() == t && b.dtype() == t && c.dtype() == t && a.ndim() >= 1 && b.ndim() == 2 &&
-                    a.shape().back() == b.shape()[transposed ? 1 : 0];
-  const int64_t k = fits ? a.shape().back() : 0, n = fits ? b.shape()[transposed ? 0 : 1] : 0;
-  const int64_t m = fits ? (k ? a.size() / k : n ? c.size() / n : 0) : 0;
+  const auto &p = a.shape(), &q = b.shape();
+  bool fits = a.dtype() == t && b.dtype() == t && c.dtype() == t && !p.empty() && q.size() >= 2 &&
+              (q.size() == 2 || q.size() == p.size()) && p.back() == q[q.size() - (transposed ? 1 : 2)];
+  int64_t batch = 1;
+  for (size_t i = 0; fits && i + 2 < q.size(); ++i) {
+    fits = p[i] == q[i];
+    batch *= q[i];
+  }
+  const int64_t k = fits ? p.back() : 0, n = fits ? q[q.size() - (transposed ? 2 : 1)] : 0;
+  const int64_t rows = fits ? (k ? a.size() / k : n ? c.size() / n : 0) : 0, m = batch ? rows / batch : 0;
   constexpr int64_t most = INT32_MAX;
-  if (!fits || c.size() != m * n || m > most || n > most || k > most)
+  if (!fits || c.size() != batch * m * n || m > most || n > most || k > most)
     throw Error(ErrorKind::model, "T0410", "the operands of a library's product do not fit together");
-  return {m, n, k, a.as_ptr<float>(), b.as_ptr<float>(), c.as_ptr<float>(), transposed};
+  return {batch, m, n, k, a.as_ptr<float>(), b.as_ptr<float>(), c.as_ptr<float>(), transposed};
 }
 
 template <class Library, bool transposed>
 Any entry(Arguments args) {
   if (args.size() != 3) argument_count_error("a product of a library", 3, args.size());
-  const Product p =
-      product_of(args[0].as<NDArray>(), args[1].as<NDArray>(), args[2].as<NDArray>(), transposed);
-  if (p.rows > 0 && p.columns > 0) Library::multiply(p);
+  Product p = product_of(args[0].as<NDArray>(), args[1].as<NDArray>(), args[2].as<NDArray>(), transposed);
+  for (int64_t i = 0; i < p.batch && p.rows > 0 && p.columns > 0; ++i) {
+    Library::multiply(p);
+    p.a += p.rows * p.inputs, p.b += p.inputs * p.columns, p.c += p.rows * p.columns;
+  }
   return Any();
 }
 
 [[maybe_unused]] const bool registered = [] {
-  register_unless_taken("tenon.cblas.matmul", entry<Cblas, false>, "(a, b, c): c = a · b by cblas_sgemm");
+  register_unless_taken("tenon.cblas.matmul", entry<Cblas, false>,
+                        "(a, b, c): c = a · b by cblas_sgemm, for each member of a batch");
   register_unless_taken("tenon.cblas.dense", entry<Cblas, true>, "(a, b, c): c = a · bᵀ by cblas_sgemm");
-  register_unless_taken("tenon.dnnl.matmul", entry<Dnnl, false>, "(a, b, c): c = a · b by dnnl_sgemm");
+  register_unless_taken("tenon.dnnl.matmul", entry<Dnnl, false>,
+                        "(a, b, c): c = a · b by dnnl_sgemm, for each member of a batch");
   register_unless_taken("tenon.dnnl.dense", entry<Dnnl, true>, "(a, b, c): c = a · bᵀ by dnnl_sgemm");
   return true;
 }();

@@ -51,6 +51,12 @@ TEST(Library, MultipliesByEachLibraryOfTheSystem) {
       EXPECT_EQ(values(c), product) << library;
       find_function("tenon." + library + ".dense")(a, turned, d);
       EXPECT_EQ(values(d), product) << library;
+      // A matrix of b for each of a.
+      const NDArray e = NDArray::zeros({2, 2, 1}, c.dtype());
+      find_function("tenon." + library + ".matmul")(a, floats({1, 2, 3, 4}, {2, 2, 1}), e);
+      EXPECT_EQ(values(e), (std::vector<float>{5, 11, 39, 53})) << library;
+      find_function("tenon." + library + ".dense")(a, floats({1, 2, 3, 4}, {2, 1, 2}), e);
+      EXPECT_EQ(values(e), (std::vector<float>{5, 11, 39, 53})) << library;
       ++found;
     } catch (const Error& e) {
       EXPECT_EQ(e.code, "T3010") << e.what();
@@ -59,6 +65,9 @@ TEST(Library, MultipliesByEachLibraryOfTheSystem) {
     find_function("tenon." + library + ".matmul")(NDArray::zeros({0, 2}, a.dtype()), b,
                                                   NDArray::zeros({0, 3}, a.dtype()));
     EXPECT_THROW(find_function("tenon." + library + ".matmul")(a, turned, b), Error);
+    EXPECT_THROW(find_function("tenon." + library + ".matmul")(a, NDArray::zeros({3, 2, 1}, a.dtype()),
+                                                               NDArray::zeros({2, 2, 1}, a.dtype())),
+                 Error);
   }
   if (!found) GTEST_SKIP() << "neither a BLAS library nor oneDNN is installed";
 }
