@@ -128,8 +128,8 @@ class Matcher {
 
   bool visit(const DFPattern& p, const Expr& e) {
     if (p.is<WildcardPattern>()) return true;
-    if (const auto* x = p.as<ExprPattern>()) return e.same_as(x->expr) || structural_equal(x->expr, e);
-    if (p.is<ConstantPattern>()) return e.is<graph::Constant>();
+    if (const auto* x = p.as<ExprPattern>()) return is_value(x->expr, e);
+    if (p.is<ConstantPattern>()) return view_->definition(e).is<graph::Constant>();
     if (const auto* x = p.as<VarPattern>()) {
       const auto* v = e.as<graph::Var>();
       return v && (x->name.empty() || v->name == x->name) && (!x->local || view_->is_local(e));
@@ -171,6 +171,12 @@ class Matcher {
     return structure(p, e);
   }
 
+  /// A constant may have a name.
+  bool is_value(const Expr& wanted, const Expr& e) const {
+    return e.same_as(wanted) ||
+           structural_equal(wanted, wanted.is<graph::Constant>() ? view_->definition(e) : e);
+  }
+
   /// Patterns that look at what a variable is bound to.
   bool structure(const DFPattern& p, const Expr& e) {
     const Expr value = view_->definition(e);
@@ -178,8 +184,7 @@ class Matcher {
     if (const auto* x = p.as<AttrPattern>()) return attributes(x->attrs, value) && run(x->pattern, e);
     if (const auto* x = p.as<CallPattern>()) {
       const auto* c = value.as<graph::Call>();
-      if (!c || !run(x->op, c->op)) return false;
-      return x->any_args ? first_of(x->args, c->args) : all(x->args, c->args);
+      return c && run(x->op, c->op) && arguments(*x, *c);
     }
     if (const auto* x = p.as<TuplePattern>()) {
       const auto* t = value.as<graph::Tuple>();
@@ -208,6 +213,15 @@ class Matcher {
     CHECK(false, "a pattern of unknown kind");
   }
 
+  /// In their order, or where that changes nothing the other way round.
+  bool arguments(const CallPattern& p, const graph::Call& call) {
+    const Mark before = mark();
+    if (p.any_args ? first_of(p.args, call.args) : all(p.args, call.args)) return true;
+    undo(before);
+    const auto* op = call.op.as<graph::Op>();
+    return op && op->rules && op->rules->commutes() && p.args.size() == 2 && call.args.size() == 2 &&
+           all(p.args, {call.args[1], call.args[0]});
+  }
   bool all(const Array<DFPattern>& patterns, const Array<Expr>& values) {
     return patterns.size() == values.size() && first_of(patterns, values);
   }
@@ -236,7 +250,12 @@ class Matcher {
   static bool attributes(const AttrMap& wanted, const Expr& value) {
     const auto* f = value.as<graph::Function>();
     const auto* c = value.as<graph::Call>();
+    const auto* op = value.as<graph::Op>();
     for (const auto& [name, want] : wanted) {
+      if (op) {
+        if (!op->rules || !equal(op->rules->property(name), want)) return false;
+        continue;
+      }
       if (f) {
         const auto has = f->attrs.find(name);
         if (!has || !equal(*has, want)) return false;
@@ -249,7 +268,7 @@ class Matcher {
       if (field == fields.end() || !field->coerce(want, &fit) || !equal(field->get(c->attrs.get()), fit))
         return false;
     }
-    return f || c;
+    return f || c || op;
   }
 
   bool function(const FunctionPattern& p, const graph::Function& f) {

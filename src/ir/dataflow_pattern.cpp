@@ -6,6 +6,7 @@
 #include <algorithm>
 
 #include "base/define_type.h"
+#include "ir/tir.h"
 #include "ir/verify.h"
 #include "ir/walk.h"
 
@@ -108,6 +109,15 @@ std::string mistake(const ObjectRef& node) {
         if (Any fit; !field->coerce(value, &fit))
           return fmt::format("the attribute `{}` of `{}` holds no value of this kind", name, op->name);
       }
+  if (const auto* with = node.as<AttrPattern>())
+    if (const auto* named = with->pattern ? with->pattern.as<ExprPattern>() : nullptr)
+      if (const auto* op = named->expr ? named->expr.as<graph::Op>() : nullptr)
+        for (const auto& [name, value] : with->attrs)
+          if (!op->rules || op->rules->property(name).is_none())
+            return fmt::format("the operator `{}` itself has no `{}`, its calls may have", op->name, name);
+  if (const auto* with = node.as<ShapePattern>())
+    for (const PrimExpr& size : with->shape)
+      if (const auto n = tir::as_int(size); n && *n < 0) return fmt::format("no tensor has the size {}", *n);
   if (const auto* no = node.as<NotPattern>(); no && no->reject.is<WildcardPattern>())
     return "it is the opposite of everything";
   if (const auto* item = node.as<TupleGetItemPattern>()) {

@@ -36,6 +36,10 @@ struct OpArgument {
 /// What the stages above the IR know of an operator: op::OpDef (op/op_def.h).
 struct OpRules {
   virtual ~OpRules() = default;
+  /// What patterns ask of the operator by a name (dpl::AttrPattern); none: it has nothing of that name.
+  virtual Any property(std::string_view) const { return {}; }
+  /// Its two operands may change places.
+  virtual bool commutes() const { return false; }
 };
 
 struct Op : GraphNode<Op> {

@@ -46,6 +46,8 @@ class PatternReader {
     if (!found && problems_.empty())
       problems_.add("T1155", "the text has no list of (NAME, PATTERN)", {tree_.source, 0, 0},
                     "write [(\"library.name\", pattern)] last");
+    if (problems_.empty())
+      for (const Ast* entry : entries_) check(*table, entry);
     return table;
   }
 
@@ -64,6 +66,17 @@ class PatternReader {
     if (table.patterns.contains(entry->items[0]->text))
       mistake(entry->items[0], "this name is taken", "write one pattern as p | q");
     table.patterns.set(entry->items[0]->text, pattern(entry->items[1]));
+    entries_.push_back(entry);
+  }
+
+  /// What can match nothing is a mistake of its entry.
+  void check(const PatternTable& table, const Ast* entry) {
+    try {
+      check_pattern(*table.patterns.find(entry->items[0]->text));
+    } catch (const DiagnosticError& e) {
+      for (const Diagnostic& d : e.diagnostics)
+        problems_.add(d.code, d.message, {tree_.source, entry->begin, entry->end}, d.hint);
+    }
   }
 
   DFPattern pattern(const Ast* a) {
@@ -301,6 +314,7 @@ class PatternReader {
   const ParseOptions options_;
   script::Converter converter_;
   std::map<std::string, DFPattern> names_;
+  std::vector<const Ast*> entries_;  ///< of the table
 };
 
 }  // namespace
@@ -310,7 +324,6 @@ Ref<PatternTable> parse_patterns(std::string_view text, const std::string& name)
   const std::unique_ptr<script::Tree> tree = script::parse_syntax(text, name, problems);
   const Ref<PatternTable> table = PatternReader(*tree, problems).run();
   problems.throw_if_any();
-  for (const auto& [_, pattern] : table->patterns) check_pattern(pattern);
   return table;
 }
 

@@ -84,38 +84,41 @@ Type infer_where(InferContext& ctx) {
 
 const bool binary_registered = [] {
   using D = Domain;
-  register_binary("add", "a + b", D::number, [](const PrimExpr& a, const PrimExpr& b) {
-    return a + b;
-  }).precision(Precision::follows);
+  register_binary("add", "a + b", D::number, [](const PrimExpr& a, const PrimExpr& b) { return a + b; })
+      .precision(Precision::follows)
+      .commutative();
   register_binary("subtract", "a - b", D::number, [](const PrimExpr& a, const PrimExpr& b) {
     return a - b;
   }).precision(Precision::follows);
-  register_binary("multiply", "a · b", D::number, [](const PrimExpr& a, const PrimExpr& b) {
-    return a * b;
-  }).precision(Precision::follows);
+  register_binary("multiply", "a · b", D::number, [](const PrimExpr& a, const PrimExpr& b) { return a * b; })
+      .precision(Precision::follows)
+      .commutative();
   register_binary("divide", "a / b; integers round to zero, x / 0 is 0", D::number, divide);
   register_binary("floor_divide", "a / b rounded down; integers: x / 0 is 0", D::number, floor_divide);
   register_binary("mod", "remainder with the sign of a; integers: x mod 0 is 0", D::number, mod);
   register_binary("floor_mod", "remainder with the sign of b; integers: x mod 0 is 0", D::number, floor_mod);
   register_binary("power", "a to the power b; integers wrap", D::number, power);
-  register_binary("maximum", "the larger; NaN propagates", D::number, tir::max).precision(Precision::follows);
+  register_binary("maximum", "the larger; NaN propagates", D::number, tir::max)
+      .precision(Precision::follows)
+      .commutative();
   register_binary("minimum", "the smaller; NaN propagates", D::number, tir::min)
-      .precision(Precision::follows);
+      .precision(Precision::follows)
+      .commutative();
   register_binary(
       "atan2", "angle of the point (b, a)", D::floating,
       [](const PrimExpr& a, const PrimExpr& b) { return tir::call(a.dtype(), "tir.atan2", {a, b}); });
-  register_binary("equal", "a = b", D::any, tir::eq, true);
-  register_binary("not_equal", "a ≠ b", D::any, tir::ne, true);
+  register_binary("equal", "a = b", D::any, tir::eq, true).commutative();
+  register_binary("not_equal", "a ≠ b", D::any, tir::ne, true).commutative();
   register_binary("less", "a < b", D::number, tir::lt, true);
   register_binary("less_equal", "a ≤ b", D::number, tir::le, true);
   register_binary("greater", "a > b", D::number, tir::gt, true);
   register_binary("greater_equal", "a ≥ b", D::number, tir::ge, true);
-  register_binary("logical_and", "a and b", D::boolean, tir::logical_and);
-  register_binary("logical_or", "a or b", D::boolean, tir::logical_or);
-  register_binary("logical_xor", "either a or b", D::boolean, tir::ne);
-  register_binary("bitwise_and", "bits in both", D::bits, bitwise_and);
-  register_binary("bitwise_or", "bits in a or b", D::bits, bitwise_or);
-  register_binary("bitwise_xor", "bits in one of the two", D::bits, bitwise_xor);
+  register_binary("logical_and", "a and b", D::boolean, tir::logical_and).commutative();
+  register_binary("logical_or", "a or b", D::boolean, tir::logical_or).commutative();
+  register_binary("logical_xor", "either a or b", D::boolean, tir::ne).commutative();
+  register_binary("bitwise_and", "bits in both", D::bits, bitwise_and).commutative();
+  register_binary("bitwise_or", "bits in a or b", D::bits, bitwise_or).commutative();
+  register_binary("bitwise_xor", "bits in one of the two", D::bits, bitwise_xor).commutative();
   register_binary("left_shift", "a · 2ᵇ; 0 when b is at least the width", D::integer, left_shift);
   register_binary("right_shift", "a / 2ᵇ rounded down", D::integer, right_shift);
 

@@ -36,6 +36,11 @@ const graph::Op* approximation_of(const graph::Op& op, Approximation enough_for)
   return found == approximations().end() ? nullptr : found->second;
 }
 
+Any OpDef::property(std::string_view name) const {
+  if (name == "TOpPattern") return int64_t(fusion);
+  return {};
+}
+
 OpRegistration::OpRegistration(OpName name, std::string doc) {
   auto def = std::make_shared<OpDef>();
   def_ = def.get();
@@ -110,6 +115,10 @@ OpRegistration& OpRegistration::quantizes() {
 }
 OpRegistration& OpRegistration::view() {
   def_->view = def_->moves = true;
+  return *this;
+}
+OpRegistration& OpRegistration::commutative() {
+  def_->commutative = true;
   return *this;
 }
 OpRegistration& OpRegistration::precision(Precision p) {

@@ -101,9 +101,13 @@ struct OpDef : graph::OpRules {
   bool moves = false;
   /// Its result, or the first item of it, is rounded to steps of few bits.
   bool quantizes = false;
-  bool view = false;  ///< only says the shape anew: alone it shares the memory of its first argument
+  bool view = false;         ///< only says the shape anew: alone it shares the memory of its first argument
+  bool commutative = false;  ///< the two operands may change places
   Precision precision = Precision::by_kind;
   Placement placement = Placement::with_operands;
+
+  Any property(std::string_view name) const override;
+  bool commutes() const override { return commutative; }
 };
 const OpDef& definition(const graph::Op& op);
 /// What a call of an operator multiplies and adds up; null: it is none, or does more.
@@ -145,6 +149,7 @@ class OpRegistration {
   OpRegistration& moves();
   OpRegistration& quantizes();
   OpRegistration& view();  ///< and moves
+  OpRegistration& commutative();
   OpRegistration& precision(Precision p);
   OpRegistration& placement(Placement p);
   /// It computes what `op` does, on the same arguments and attributes, less exactly (approximation_of).

@@ -101,6 +101,51 @@ TEST_F(Patterns, Attributes) {
   EXPECT_FALSE(matches(with(any(), "alpha", Any(0.25)), "x"));
 }
 
+TEST_F(Patterns, PropertiesOfOperators) {
+  auto of_kind = [](FusionKind kind) {
+    AttrMap attrs;
+    attrs.set("TOpPattern", Any(int64_t(kind)));
+    return make<CallPattern>(make<AttrPattern>(any(), attrs), Array<DFPattern>{}, true);
+  };
+  EXPECT_TRUE(matches(of_kind(FusionKind::element_wise), "r"));
+  EXPECT_FALSE(matches(of_kind(FusionKind::element_wise), "d"));
+  EXPECT_FALSE(matches(of_kind(FusionKind::element_wise), "p"));
+  const DFPattern sum = is_op("add", {any(), any()});
+  EXPECT_TRUE(matches(
+      make<DominatorPattern>(is_op("nn.relu", {any()}), of_kind(FusionKind::element_wise), sum), "s"));
+  EXPECT_FALSE(
+      matches(make<DominatorPattern>(is_op("nn.relu", {any()}), of_kind(FusionKind::broadcast), sum), "s"));
+}
+
+TEST_F(Patterns, OperandsThatMayChangePlaces) {
+  EXPECT_TRUE(matches(is_op("add", {unary("exp"), unary("tanh")}), "s"));
+  EXPECT_TRUE(matches(is_op("add", {unary("tanh"), unary("exp")}), "s"));
+  EXPECT_FALSE(matches(is_op("add", {unary("tanh"), unary("tanh")}), "s"));
+  EXPECT_TRUE(matches(is_op("add", {make<ConstantPattern>(), any()}), "k"));
+  EXPECT_FALSE(matches(is_op("nn.dense", {is_op("nn.relu", {any()}), any()}), "d"));
+  // What the first order found does not stay: the constant is met where the sum was.
+  const DFPattern one = any();
+  EXPECT_TRUE(matches(is_op("add", {make<AndPattern>(one, make<ConstantPattern>()), any()}), "k"));
+}
+
+TEST_F(Patterns, ConstantsMayHaveNames) {
+  const IRModule m = typed_module(R"(
+@R.function
+def main(x: R.Tensor((2,), "float32")):
+    c = R.const([1.0, 2.0], "float32")
+    y = R.multiply(x, c)
+    z = R.divide(x, c)
+    return (y, z)
+)");
+  const Ref<Function> f = main_of(m);
+  const DataflowView own(f->body, m);
+  const std::vector<Binding> bindings = bindings_of(f->body);
+  const Expr c = bindings[0]->value, y = bindings[1]->var, z = bindings[2]->var;
+  EXPECT_TRUE(match_pattern(is_op("multiply", {any(), make<ConstantPattern>()}), y, own));
+  EXPECT_TRUE(match_pattern(is_op("divide", {any(), make<ExprPattern>(c)}), z, own));
+  EXPECT_FALSE(match_pattern(is_op("divide", {make<ConstantPattern>(), any()}), z, own));
+}
+
 TEST_F(Patterns, TypesShapesAndDataTypes) {
   EXPECT_TRUE(matches(make<TypePattern>(any(), tensor_type({2, 3}, f32)), "d"));
   EXPECT_FALSE(matches(make<TypePattern>(any(), tensor_type({2, 3}, f16)), "d"));
@@ -215,7 +260,8 @@ TEST_F(Patterns, Variables) {
   EXPECT_TRUE(matches(is_op("nn.dense", {var("x"), var("w")}), "d"));
   EXPECT_FALSE(matches(is_op("nn.dense", {var("w"), var("w")}), "d"));
   EXPECT_TRUE(matches(is_op("add", {var(""), any()}), "k"));
-  EXPECT_FALSE(matches(is_op("add", {any(), var("")}), "k"));  // a constant
+  EXPECT_TRUE(matches(is_op("add", {any(), var("")}), "k"));     // the other way round
+  EXPECT_FALSE(matches(is_op("add", {var(""), var("")}), "k"));  // a constant
   EXPECT_TRUE(matches(is_op("nn.relu", {var("", true)}), "r"));
   EXPECT_FALSE(matches(is_op("exp", {var("", true)}), "h"));  // a parameter
   EXPECT_FALSE(matches(var("l", true), "l"));                 // the function gives it back
@@ -335,6 +381,10 @@ TEST_F(Patterns, WhatMatchesNothingIsRefused) {
   EXPECT_EQ(refused(is_op("exp", {})), "T1150");
   EXPECT_EQ(refused(make<AttrPattern>(unary("exp"), attrs)), "T1150");
   EXPECT_EQ(refused(make<NotPattern>(any())), "T1150");
+  EXPECT_EQ(refused(make<ShapePattern>(any(), Array<PrimExpr>{2, -3})), "T1150");
+  EXPECT_EQ(refused(make<CallPattern>(make<AttrPattern>(make<ExprPattern>(find_op("exp")), attrs),
+                                      Array<DFPattern>{}, true)),
+            "T1150");
   EXPECT_EQ(refused(make<OrPattern>()), "T1150");
   EXPECT_EQ(refused(is_op("exp", {DFPattern()})), "T1150");
   EXPECT_EQ(refused(make<PatternSequence>()), "T1150");
@@ -455,6 +505,24 @@ TEST(Partition, ConstantsAreBound) {
     EXPECT_EQ(done.find("tenon_mine_main_0").cast<Function>()->params.size(), 1u) << print(done);
     expect_close(want, run(done, {random_array({2, 4})}), 0);
   }
+}
+
+TEST(Partition, ConstantsWithNamesAreBound) {
+  PassContext context = make_context();
+  context.options.set_text("annotate_target.targets=default");
+  context.options.set_text("partition_graph.bind_constants=true");
+  IRModule m = typed_module(R"(
+@R.function
+def main(x: R.Tensor((3,), "float32")):
+    c = R.const([1.0, 2.0, 4.0], "float32")
+    y = R.multiply(x, c)
+    return y
+)");
+  const auto want = run(m, {random_array({3})});
+  for (const char* pass : {"annotate_target", "partition_graph"}) m = run_pass(pass, m, context);
+  expect_valid(m);
+  EXPECT_EQ(m.find("tenon_default_main_0").cast<Function>()->params.size(), 1u) << print(m);
+  expect_close(want, run(m, {random_array({3})}), 0);
 }
 
 TEST(Partition, GeneratorsThatAreMissingOrFail) {

@@ -133,6 +133,14 @@ u = is_op("nn.relu")().has_dtype("float33")
   EXPECT_EQ(code_of("[(\"a.b\", wildcard()), (\"a.b\", wildcard())]"), "T1155");  // twice
   EXPECT_EQ(code_of("[(\"a.b\", is_op(\"nn.relu\")(wildcard(), wildcard()))]"),
             "T1150");  // too many arguments
+  try {
+    parse_patterns("p = is_op(\"nn.relu\")\n[(\"a\", p(p, p)),\n (\"b\", wildcard().has_shape((-2,)))]", "t");
+    ADD_FAILURE() << "accepted";
+  } catch (const DiagnosticError& e) {
+    ASSERT_EQ(e.diagnostics.size(), 2u);
+    EXPECT_EQ(e.diagnostics[0].location, "t:2:2");
+    EXPECT_EQ(e.diagnostics[1].location, "t:3:2");
+  }
   EXPECT_EQ(code_of("for i in x:\n  pass\n"), "T1155");
 }
 

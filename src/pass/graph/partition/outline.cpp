@@ -239,16 +239,30 @@ IRModule map_bodies(IRModule module, const std::vector<std::string>& without_att
   return module;
 }
 
+/// Constants by the variables that are bound to them.
+static std::unordered_map<const Object*, Expr> named_constants(const IRModule& module) {
+  std::unordered_map<const Object*, Expr> out;
+  for (const auto& [_, f] : graph_functions(module))
+    post_order(f, [&](const ObjectRef& node) {
+      const auto* binding = node.as<VarBindingNode>();
+      if (binding && binding->value.is<Constant>()) out[binding->var.get()] = binding->value;
+    });
+  return out;
+}
+
 IRModule bind_constants(IRModule module, const std::string& name) {
   auto f = module.find(name).cast<Function>();
+  const std::unordered_map<const Object*, Expr> named = named_constants(module);
   std::vector<char> bound(f->params.size());
   std::unordered_map<const Object*, Expr> constants;
   module = rewrite_calls(std::move(module), {name}, [&](const Call& c, const VarRef&, EmitBefore) -> Expr {
     Array<Expr> args;
     for (size_t i = 0; i < c.args.size(); ++i) {
-      bound[i] = c.args[i].is<Constant>();
+      const auto known = named.find(c.args[i].get());
+      const Expr value = known == named.end() ? c.args[i] : known->second;
+      bound[i] = value.is<Constant>();
       if (bound[i])
-        constants[f->params[i].get()] = c.args[i];
+        constants[f->params[i].get()] = value;
       else
         args.push_back(c.args[i]);
     }
