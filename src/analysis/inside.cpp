@@ -73,6 +73,27 @@ PrimExpr of_dividends(const PrimExpr& a, const PrimExpr& b, bool strict) {
   return le((strict ? a + 1 : a) * *c, y->a);
 }
 
+/// small ≤ big, strict: small < big.
+struct Order {
+  PrimExpr small, big;
+  bool strict = false;
+};
+/// The order of two integers that a condition says; nullopt: it says none.
+std::optional<Order> order_of(PrimExpr c) {
+  bool negated = false;
+  while (const auto* n = c.as<Not>()) {
+    c = n->a;
+    negated = !negated;
+  }
+  std::optional<Order> out;
+  if (const auto* lt = c.as<LT>()) out = {lt->a, lt->b, true};
+  if (const auto* le = c.as<LE>()) out = {le->a, le->b, false};
+  if (const auto* gt = c.as<GT>()) out = {gt->b, gt->a, true};
+  if (const auto* ge = c.as<GE>()) out = {ge->b, ge->a, false};
+  if (!out || !out->small.dtype().is_integer()) return std::nullopt;
+  return negated ? Order{out->big, out->small, !out->strict} : *out;
+}
+
 PrimExpr wide(const PrimExpr& e) { return e.dtype() == i64 ? e : cast(i64, e); }
 
 }  // namespace
@@ -132,26 +153,18 @@ void Inside::learn(const PrimExpr& condition, const std::unordered_set<const Var
       todo.push_back(logical_not(n->a));
       continue;
     }
-    auto keep = [&](PrimExpr a, PrimExpr b, bool strict) {
-      if (!a.dtype().is_integer()) return;
-      if (negated) {
-        std::swap(a, b);
-        strict = !strict;
-      }
+    auto keep = [&](const Order& o) {
       if (from_data(c))
-        known_.push_back({stripped(a), stripped(b), strict});
-      else if (const PrimExpr more = of_dividends(a, b, strict))
+        known_.push_back({stripped(o.small), stripped(o.big), o.strict});
+      else if (const PrimExpr more = of_dividends(o.small, o.big, o.strict))
         plain = plain ? logical_and(plain, more) : more;
     };
-    if (const auto* lt = x.as<LT>()) keep(lt->a, lt->b, true);
-    if (const auto* le = x.as<LE>()) keep(le->a, le->b, false);
-    if (const auto* gt = x.as<GT>()) keep(gt->b, gt->a, true);
-    if (const auto* ge = x.as<GE>()) keep(ge->b, ge->a, false);
+    if (const auto order = order_of(c)) keep(*order);
     if (const auto* either = x.as<Or>(); either && !negated && !from_data(x))
       either_.push_back({either->a, either->b});
-    if (const auto* eq = x.as<EQ>(); eq && !negated) {
-      keep(eq->a, eq->b, false);
-      keep(eq->b, eq->a, false);
+    if (const auto* eq = x.as<EQ>(); eq && !negated && eq->a.dtype().is_integer()) {
+      keep({eq->a, eq->b, false});
+      keep({eq->b, eq->a, false});
       if (eq->a.dtype() == i64 && !from_data(x)) equal_.emplace_back(eq->a, eq->b);
     }
     plain = plain ? logical_and(plain, c) : c;
@@ -163,6 +176,19 @@ Inside::Scope Inside::assume(const PrimExpr& condition, const std::unordered_set
   PrimExpr plain;
   learn(condition, written, plain);
   return Scope(this, analyzer_.assume(plain ? plain : true_()), known, either, equal);
+}
+
+bool Inside::never(const PrimExpr& condition) {
+  std::vector<PrimExpr> todo{condition};
+  while (!todo.empty()) {
+    const PrimExpr c = todo.back();
+    todo.pop_back();
+    if (!c.dtype().is_scalar() || split_conjunction(c, todo) || from_data(c)) continue;
+    const auto order = order_of(c);
+    const PrimExpr more = order ? of_dividends(order->small, order->big, order->strict) : PrimExpr();
+    if (analyzer_.can_prove(logical_not(more ? more : c))) return true;
+  }
+  return false;
 }
 
 bool Inside::is_false(const PrimExpr& condition) {

@@ -49,6 +49,8 @@ class Inside {
   /// A condition that says that the loop runs, with what follows for the sizes that its extent is made of.
   PrimExpr runs(const PrimExpr& extent);
 
+  /// What stands under the condition is provably never reached.
+  bool never(const PrimExpr& condition);
   /// a ≤ b, provably. Both are int64 values that do not overflow where no data are in them.
   bool at_most(const PrimExpr& a, const PrimExpr& b) { return at_most(a, b, kDepth); }
   /// What is left to be shown of a ≤ b; null: nothing.

@@ -2,6 +2,7 @@
 // The accesses in the values of a statement: each index proved, or a check made for it.
 #include <algorithm>
 
+#include "ir/find_node.h"
 #include "ir/text.h"
 #include "pass/tensor/access_walk.h"
 
@@ -81,6 +82,7 @@ void AccessWalk::look(const PrimExpr& e) {
 }
 
 void AccessWalk::look_if(const PrimExpr& condition, const PrimExpr& e) {
+  if (inside_.never(condition)) return;
   path_.push_back({condition, {}, {}, {}});
   assuming(condition, Stmt(), [&] { look(e); });
   path_.pop_back();
@@ -240,20 +242,31 @@ bool AccessWalk::proved(const PrimExpr& index, const PrimExpr& extent) {
 /// In every iteration of the loops around, or in the first of each, or in the last of each.
 bool AccessWalk::certainly_outside(const PrimExpr& index, const PrimExpr& extent) {
   if (!always_ || !path_.empty() || inside_.from_data(index) || inside_.from_data(extent)) return false;
-  const auto outside = [&](const PrimExpr& i, const PrimExpr& size) {
-    return analyzer_.can_prove(lt(i, imm(0))) || analyzer_.can_prove(ge(i, size));
+  const PrimExpr outside = logical_or(lt(cast(i64, index), imm(0)), ge(cast(i64, index), cast(i64, extent)));
+  const auto holds = [&](const PrimExpr& e) {
+    const auto* either = e.as<Or>();
+    return analyzer_.can_prove(e) ||
+           (either && (analyzer_.can_prove(either->a) || analyzer_.can_prove(either->b)));
   };
-  if (outside(cast(i64, index), cast(i64, extent))) return true;
-  PrimExpr first = cast(i64, substitute(index, values_)), last = first;
-  PrimExpr at_first = cast(i64, substitute(extent, values_)), at_last = at_first;
-  for (size_t k = loops_.size(); k-- > 0;) {
-    const For& n = *loops_[k];
-    const VarMap begin{{n.loop_var.get(), n.min}},
-        end{{n.loop_var.get(), n.min + n.extent - cast(n.extent.dtype(), imm(1))}};
-    first = substitute(first, begin), at_first = substitute(at_first, begin);
-    last = substitute(last, end), at_last = substitute(at_last, end);
-  }
-  return !loops_.empty() && (outside(first, at_first) || outside(last, at_last));
+  if (conditions_.empty() && holds(outside)) return true;
+  const auto in_iteration = [&](bool last) {
+    const auto there = [&](PrimExpr e) {
+      e = substitute(e, values_);
+      for (size_t k = loops_.size(); k-- > 0;) {
+        const For& n = *loops_[k];
+        const PrimExpr end = n.min + n.extent - cast(n.extent.dtype(), imm(1));
+        e = substitute(e, {{n.loop_var.get(), last ? end : n.min}});
+      }
+      return e;
+    };
+    // Of a condition on symbolic sizes the present scope assumes the answer.
+    const auto true_there = [&](const PrimExpr& c) {
+      const PrimExpr e = there(c);
+      return !any_node(e, [](const ObjectRef& n) { return n.is<Var>(); }) && holds(e);
+    };
+    return std::ranges::all_of(conditions_, true_there) && holds(there(outside));
+  };
+  return in_iteration(false) || in_iteration(true);
 }
 
 bool AccessWalk::inside(const PrimExpr& index, const PrimExpr& extent, ProofKind kind,

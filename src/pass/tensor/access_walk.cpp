@@ -173,11 +173,10 @@ Stmt AccessWalk::attributed(const AttrStmt& n) {
 
 /// The body of a branch; its checks leave under the condition.
 Stmt AccessWalk::under(const PrimExpr& condition, const Stmt& body) {
+  if (inside_.never(condition)) return body;
   const size_t mark = checks_.mark();
-  const bool always = std::exchange(always_, false);
   Stmt out;
-  assuming(condition, body, [&] { out = stmt(body); });
-  always_ = always;
+  where_holds(condition, body, [&] { out = stmt(body); });
   checks_.wrap(mark, [&](const Stmt& c) -> Stmt { return make<IfThenElse>(condition, c, Stmt()); });
   return out;
 }
@@ -288,7 +287,8 @@ PrimExpr AccessWalk::ensured(const Stmt& s) {
 
 /// What the program promises: refused where it is certainly wrong, asserted where it is asked for.
 Stmt AccessWalk::assumption(const Stmt& s, const PrimExpr& condition) {
-  if (always_ && !reads_memory(condition) && analyzer_.can_prove(logical_not(condition)))
+  if (always_ && conditions_.empty() && !reads_memory(condition) &&
+      analyzer_.can_prove(logical_not(condition)))
     problems_.add(Diagnostic{"T0824",
                              "what the program assumes is never true",
                              where(),
@@ -338,11 +338,9 @@ Stmt AccessWalk::realize(const Stmt& s, const BlockRealize& n) {
   look(n.predicate);
   const size_t mark = checks_.mark();
   const bool fixed = fixed_block(n);
-  const bool always = always_;
   const PrimExpr predicate = n.predicate ? n.predicate : true_();
-  always_ = always_ && is_one(predicate);
   Ref<Block> b;
-  assuming(predicate, n.block->body, [&] {
+  where_holds(predicate, n.block->body, [&] {
     iterators(n);
     PrimExpr more = true_();
     for (const IterVar& v : n.block->iter_vars)
@@ -350,7 +348,6 @@ Stmt AccessWalk::realize(const Stmt& s, const BlockRealize& n) {
         more = logical_and(more, c);
     assuming(more, n.block->body, [&] { b = block(n, fixed); });
   });
-  always_ = always;
   if (!fixed) checks_.wrap(mark, [&](const Stmt& c) { return Checks::leave(c, n); });
   if (b.same_as(n.block)) return s;
   return edited<BlockRealize>(s, [&](BlockRealize* m) { m->block = b; });

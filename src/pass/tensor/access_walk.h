@@ -42,6 +42,15 @@ class AccessWalk {
   /// The body of what defines a buffer; checks that read it stay inside.
   Stmt below_buffer(const Stmt& body, const tir::Buffer& b);
   Stmt under(const PrimExpr& condition, const Stmt& body);
+  /// Runs f for what runs where the condition holds.
+  template <class F>
+  void where_holds(const PrimExpr& condition, const Stmt& body, F f) {
+    const bool known = !inside_.from_data(condition), always = std::exchange(always_, always_ && known);
+    conditions_.push_back(condition);
+    assuming(condition, body, f);
+    conditions_.pop_back();
+    always_ = always;
+  }
   Stmt attributed(const tir::AttrStmt& n);
   PrimExpr around();
 
@@ -95,7 +104,8 @@ class AccessWalk {
   Checks checks_;
   std::string place_;                   ///< of the function
   const tir::StmtNode* at_ = nullptr;   ///< the innermost statement that knows where it was written
-  bool always_ = true;                  ///< the present statement runs whenever the program does
+  bool always_ = true;                  ///< the present statement runs whenever conditions_ hold
+  std::vector<PrimExpr> conditions_;    ///< around the present statement, which no data decide
   std::vector<const tir::For*> loops_;  ///< around the present statement
   std::vector<Step> path_;
   std::vector<std::unordered_set<const Object*>> seen_;  ///< values of the present statement, by condition
