@@ -116,11 +116,8 @@ Expr Converter::expr(const ExprAst& e) {
       if (!data) fail("T0228", why, e, "only constants of the text's own metadata are read");
       return constant(data);
     }
-    case ExprKind::tuple: {
-      Array<Expr> items;
-      for (const ExprAst* x : e.items) items.push_back(leaf(*x));
-      return make<Tuple>(items);
-    }
+    case ExprKind::tuple:
+      return make<Tuple>(leaves(e.items));
     case ExprKind::item: {
       const Expr tuple = leaf(*e.items[0]);
       if (const auto* known = tuple.as<Tuple>(); known && uint64_t(e.index) < known->items.size())
@@ -129,10 +126,8 @@ Expr Converter::expr(const ExprAst& e) {
     }
     case ExprKind::call:
       return call(e);
-    case ExprKind::infix: {
-      const Expr x = leaf(*e.items[0]);
-      return convert_operator(*this, e.text, {x, leaf(*e.items[1])}, {}, e);
-    }
+    case ExprKind::infix:
+      return convert_operator(*this, e.text, leaves(e.items), {}, e);
     case ExprKind::function:
       return function(*e.function);
     case ExprKind::if_:
@@ -143,6 +138,15 @@ Expr Converter::expr(const ExprAst& e) {
       return block(e);
   }
   return {};
+}
+
+/// Values one after another; each tells its own mistakes.
+Array<Expr> Converter::leaves(std::span<const ExprAst* const> values) {
+  Array<Expr> out;
+  bool ok = true;
+  for (const ExprAst* e : values) ok = attempt(*e, [&] { out.push_back(leaf(*e)); }) && ok;
+  if (!ok) throw Failed();
+  return out;
 }
 
 Expr Converter::local(const ExprAst& e) {
@@ -158,17 +162,19 @@ Expr Converter::local(const ExprAst& e) {
 Expr Converter::graph_value(const ExprAst& e) {
   for (size_t i = scopes_.size(); i-- > 0;)
     if (const auto it = scopes_[i].graph.find(e.index); it != scopes_[i].graph.end()) {
+      if (computing_.contains(e.index)) fail("T0220", fmt::format("`%{}` is made of itself", e.index), e);
       if (!it->second.expr) throw Failed();
       return it->second.expr;
     }
   const auto it = graph_.find(e.index);
   if (it == graph_.end()) fail("T0220", fmt::format("nothing is called `%{}` here", e.index), e);
-  // A value that refers to itself ends here.
   const ExprAst* definition = it->second;
+  if (!definition) throw Failed();
+  // A value that refers to itself ends here.
   graph_.erase(it);
   Expr value;
   const bool ok = attempt(e, [&] { value = leaf(*definition); });
-  graph_.emplace(e.index, definition);
+  graph_.emplace(e.index, ok ? definition : nullptr);
   scopes_.back().graph[e.index] = {value};
   if (!ok) throw Failed();
   return value;
@@ -212,10 +218,10 @@ Expr Converter::named(const ExprAst& e) {
 
 Expr Converter::call(const ExprAst& e) {
   const ExprAst& head = *e.items[0];
+  const std::span<const ExprAst* const> given = std::span(e.items).subspan(1);
   if (head.kind == ExprKind::name) {
     if (const auto it = constructors_.find(head.text); it != constructors_.end()) {
-      Array<Expr> parts;
-      for (size_t i = 1; i < e.items.size(); ++i) parts.push_back(leaf(*e.items[i]));
+      const Array<Expr> parts = leaves(given);
       if (parts.size() != it->second.arity)
         fail("T0242",
              fmt::format("`{}` has {} parts and is given {}", head.text, it->second.arity, parts.size()), e);
@@ -223,15 +229,15 @@ Expr Converter::call(const ExprAst& e) {
     }
     if (head.text == "ref" || head.text == "ref_read" || head.text == "ref_write") return reference(e);
     Array<Expr> args;
-    for (size_t i = 1; i < e.items.size(); ++i) args.push_back(leaf(*e.items[i]));
+    const bool ok = attempt(e, [&] { args = leaves(given); });
+    check_operator(*this, head.text, e);
+    if (!ok) throw Failed();
     return convert_operator(*this, head.text, std::move(args), e.attrs, e);
   }
-  const Expr callee = leaf(head);
-  Array<Expr> args;
-  for (size_t i = 1; i < e.items.size(); ++i) args.push_back(leaf(*e.items[i]));
   for (const NamedAttr& a : e.attrs)
     note("T0226", fmt::format("the call of a function has no attribute `{}`", a.name), a);
-  return graph::call(callee, args);
+  const Array<Expr> all = leaves(e.items);
+  return graph::call(all[0], Array<Expr>(all.begin() + 1, all.end()));
 }
 
 Expr Converter::reference(const ExprAst& e) {
@@ -239,9 +245,7 @@ Expr Converter::reference(const ExprAst& e) {
   const size_t want = word == "ref_write" ? 2 : 1;
   if (e.items.size() != want + 1 || !e.attrs.empty())
     fail("T0223", fmt::format("`{}` takes {} value{}", word, want, want == 1 ? "" : "s"), e);
-  Array<Expr> args;
-  for (size_t i = 1; i < e.items.size(); ++i) args.push_back(leaf(*e.items[i]));
-  return graph::call(get_op(word == "ref" ? "ref_create" : word), args);
+  return graph::call(get_op(word == "ref" ? "ref_create" : word), leaves(std::span(e.items).subspan(1)));
 }
 
 Expr Converter::body(const ExprAst& e) {
@@ -285,11 +289,18 @@ void Converter::step(const StepAst& s) {
       return;
     case StepKind::let:
       return let(s);
-    case StepKind::graph:
+    case StepKind::graph: {
       graph_[s.number] = s.value;
       scopes_.back().graph[s.number] = {};
-      scopes_.back().graph[s.number] = {leaf(*s.value)};
-      return;
+      const bool fresh = computing_.insert(s.number).second;
+      Expr value;
+      const bool ok = attempt(s, [&] { value = leaf(*s.value); });
+      if (fresh) computing_.erase(s.number);
+      scopes_.back().graph[s.number] = {value};
+      if (ok) return;
+      graph_[s.number] = nullptr;
+      throw Failed();
+    }
   }
 }
 

@@ -3,7 +3,9 @@
 #pragma once
 #include <fmt/format.h>
 
+#include <span>
 #include <unordered_map>
+#include <unordered_set>
 
 #include "import/relay/metadata.h"
 #include "import/relay/syntax.h"
@@ -84,6 +86,7 @@ class Converter {
   bool attempt(const Placed& where, F f);
   Expr expr(const ExprAst& e);
   Expr leaf(const ExprAst& e) { return bind(expr(e), origin(e)); }
+  Array<Expr> leaves(std::span<const ExprAst* const> values);
   /// The expression as a body of its own: its steps, then its value.
   Expr body(const ExprAst& e);
   Expr local(const ExprAst& e);
@@ -116,8 +119,10 @@ class Converter {
   /// Parameters of open type; with the type that a call says, as soon as one does.
   std::unordered_map<const graph::Var*, VarRef> open_;
   std::vector<std::vector<std::string>> type_scopes_;
-  std::unordered_map<int64_t, const ExprAst*> graph_;  ///< definitions of %0, %1, …, whatever the scope
-  Array<graph::Binding>* bindings_ = nullptr;          ///< of the body that is being converted
+  std::unordered_map<int64_t, const ExprAst*>
+      graph_;                              ///< definitions of %0, %1, …, whatever the scope; null: a mistake
+  std::unordered_set<int64_t> computing_;  ///< those whose value is being converted
+  Array<graph::Binding>* bindings_ = nullptr;  ///< of the body that is being converted
 };
 
 template <class F>

@@ -215,6 +215,8 @@ Expr convert_operator(Converter& c, const std::string& name, Array<Expr> args,
   return value;
 }
 
+void check_operator(Converter& c, const std::string& name, const Placed& at) { entry(c, name, at); }
+
 size_t operator_arity(Converter& c, const std::string& name, const Placed& at) {
   const Entry& e = entry(c, name, at);
   if (e.convert && e.args == 0)

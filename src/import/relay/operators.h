@@ -11,6 +11,8 @@ namespace tenon::relay {
 /// The value of a call of the operator, T0222 when there is none here.
 Expr convert_operator(Converter& c, const std::string& name, Array<Expr> args,
                       const std::vector<NamedAttr>& attrs, const Placed& at);
+/// T0222 when there is none of that name.
+void check_operator(Converter& c, const std::string& name, const Placed& at);
 /// How many values an operator takes that is used as a function; T0222, T0223 when it cannot be.
 size_t operator_arity(Converter& c, const std::string& name, const Placed& at);
 

@@ -72,6 +72,8 @@ TEST(RelayMistakes, HaveACodeAndAPlace) {
       {"extern type A { B }\ndef @main() { 1 }", "T0242 t.relay:1:13"},
       {"#[version = \"0.0.9\"]\ndef @main() { 1 }", "T0206 t.relay:1:1"},
       {"def @main() { 1 }\n#[metadata]\n{\"root\": 1}", "T0246 t.relay:2:12"},
+      {"def @main(%x: int32) { %0 = abs(%0); %0 }", "T0220 t.relay:1:33"},
+      {"def @main(%x: int32) { %0 = fn (%y: int32) { %0(%y) }; %0(%x) }", "T0220 t.relay:1:46"},
       {"def @main(%x: int32) { if (True) { %0 = %0; 1 } else { %0 } }", "T0220 t.relay:1:41"},
   };
   for (const Case& c : cases) EXPECT_EQ(only(c.text), c.want) << c.text;
@@ -85,7 +87,8 @@ def @main(%x: Tensor[(3), float32]) {
   add(%x, %y, axis=1);
   let %q: Foo[int32] = 5;
   let %w = (1, ;
-  reshape(%x, newshape=[1, 3], bar=2)
+  reshape(%x, newshape=[1, 3], bar=2);
+  nn.bar((%u, %x), %v)
 }
 def @b(%x: Tensor[(3), float33]) { %x }
 def @c(%x { %x }
@@ -95,8 +98,9 @@ def @d(%x: int32) { contrib.bar(%x + 1) }
   for (const Diagnostic& d : found) lines.push_back(d.code + d.location.substr(d.location.find(':')));
   std::sort(lines.begin(), lines.end());
   // %y follows from a mistake that was told.
-  EXPECT_EQ(lines, (std::vector<std::string>{"T0206:11:11", "T0206:7:16", "T0220:4:20", "T0220:6:11",
-                                             "T0222:12:21", "T0222:3:3", "T0226:8:32", "T0229:10:24"}));
+  EXPECT_EQ(lines, (std::vector<std::string>{"T0206:12:11", "T0206:7:16", "T0220:4:20", "T0220:6:11",
+                                             "T0220:9:11", "T0220:9:20", "T0222:13:21", "T0222:3:3",
+                                             "T0222:9:3", "T0226:8:32", "T0229:11:24"}));
 }
 
 TEST(RelayMistakes, MetadataThatIsDamaged) {
