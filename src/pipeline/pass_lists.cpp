@@ -38,7 +38,8 @@ const Chapter kGraph[] = {
      {"fold_scale_axis", "reorder_permute_dims_after_concat", "adjust_matmul_order", "drop_padding_taps"}},
     // Behind what folds factors into weights: it does not see through a rounding.
     // Parts of a convolution want the type of its operands and constant weights.
-    {"new weights", {"promote_f16", "fold_constant", "split_dilated_conv", "eliminate_dead_code"}},
+    {"new weights",
+     {"combine_parallel", "promote_f16", "fold_constant", "split_dilated_conv", "eliminate_dead_code"}},
     // Libraries first: they do not know the layouts and panels.
     {"layout",
      {"use_libraries", "convert_layout", "eliminate_dead_code", "fold_transpose_into_product",

@@ -56,6 +56,37 @@ TEST(CombineParallel, BatchedProductsWithOperandsKnownBeforeTheFirst) {
   EXPECT_EQ(count(ops_of(out), "matmul"), 2);
 }
 
+/// Products of x by matrices of these columns, merged by default for 16 lanes of float32.
+int64_t products_left(int64_t sum, std::vector<int64_t> columns, bool constant = true) {
+  Model m;
+  const VarRef x = m.param("x", {5, sum});
+  std::vector<NDArray> inputs{random_array({5, sum})};
+  Array<Expr> parts;
+  for (const int64_t n : columns) {
+    Expr w = m.weight({sum, n}, uint64_t(n));
+    if (!constant) {
+      w = m.param("w" + std::to_string(n), {sum, n});
+      inputs.push_back(random_array({sum, n}, f32, uint64_t(n)));
+    }
+    parts.push_back(m.op("matmul", {x, w}));
+  }
+  const IRModule in = m.done(op::tuple(parts));
+  PassContext context = make_context();
+  context.target = parse_target("llvm -mcpu=x86-64-v4");
+  const IRModule out = run_pass("fold_constant", run_pass("combine_parallel", in, context), context);
+  expect_valid(out);
+  expect_close(run(in, inputs), run(out, inputs), 0);
+  return count(ops_of(out), "matmul");
+}
+
+TEST(CombineParallel, ByDefaultWhereFewerVectorsPayForTheCuts) {
+  EXPECT_EQ(products_left(8, {4, 6}), 1);             // one vector in place of two
+  EXPECT_EQ(products_left(128, {20, 21, 22}), 1);     // four in place of six
+  EXPECT_EQ(products_left(128, {16, 32}), 2);         // full vectors
+  EXPECT_EQ(products_left(3, {10, 22}), 2);           // short sums: the cuts take longer
+  EXPECT_EQ(products_left(128, {20, 21}, false), 2);  // matrices that the caller gives would be copied
+}
+
 TEST(AdjustMatmulOrder, TakesTheCheaperOrder) {
   for (bool left : {true, false}) {
     Model m;
