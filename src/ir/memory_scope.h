@@ -11,7 +11,7 @@ struct MemoryKind {
   bool of_device = false;  ///< other processors do not have it
 };
 /// Memory of every processor and the matrix registers that schedules ask for; of devices: a block's, a
-/// warp's, matrix fragments, textures.
+/// warp's, matrix fragments, textures, of Trainium its banks.
 inline constexpr MemoryKind kMemoryKinds[] = {{"global"},
                                               {"local"},
                                               {"matrix"},
@@ -25,7 +25,9 @@ inline constexpr MemoryKind kMemoryKinds[] = {{"global"},
                                               {"m16n8k8.matrixA", true},
                                               {"m16n8k8.matrixB", true},
                                               {"m16n8k8.matrixC", true},
-                                              {"metal.simdgroup", true}};
+                                              {"metal.simdgroup", true},
+                                              {"trn.sbuf", true},
+                                              {"trn.psum", true}};
 
 /// `global`, or `global.vtcm`; a buffer that names none is in global memory.
 constexpr bool known_memory_scope(std::string_view scope) {

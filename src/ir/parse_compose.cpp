@@ -354,11 +354,18 @@ Expr Converter::unique_values(const Ast* a, Sequence& seq) {
 /// argmax(x, axis=None): the position in all of x, row by row; null: along an axis.
 Expr Converter::position_of_all(const std::string& f, const Ast* a, Sequence& seq) {
   const Ast *axis = argument(a, 1, "axis"), *keeps = argument(a, 2, "keepdims");
-  if (!is_none(axis)) return {};
-  if (keeps && keeps->text != "False")
-    fail("T0226", fmt::format("`{}` over all axes that keeps them has no operator here", f), keeps);
+  if (axis ? !is_none(axis) : named(a, "flat") != nullptr) return {};
   const Ast* x = argument(a, 0, "x") ? argument(a, 0, "x") : need(a, 0, "data");
-  return plain_call(f, {leaf(x, seq)}, {{"flat", Any(true)}, {"keepdims", Any(false)}});
+  const Expr data = leaf(x, seq);
+  const Expr at = plain_call(f, {data}, {{"flat", Any(true)}, {"keepdims", Any(false)}});
+  if (!keeps || keeps->text == "False") return at;
+  const TensorType* t = data->type ? as_tensor(data->type) : nullptr;
+  if (!t || t->ndim < 0)
+    fail("T0226", fmt::format("`{}` that keeps all axes has to know how many there are", f), keeps);
+  return graph::call(
+      get_op("reshape"),
+      {normal(at, seq, a), shape_expr(Array<PrimExpr>(std::vector<PrimExpr>(size_t(t->ndim), PrimExpr(1))))},
+      get_op("reshape")->default_attrs);
 }
 
 /// group_norm(axes=[2, 3]): ours reduces all axes behind the channels, which are those where the rank is
@@ -431,6 +438,26 @@ Expr Converter::normalised_batch(const Ast* a, Sequence& seq) {
   const Expr y =
       op_call(get_op("nn.batch_norm"), spelled, &made_.emplace_back(std::move(call)), seq, nullptr);
   return make<Tuple>(Array<Expr>{normal(y, seq, a), running[0], running[1]});
+}
+
+/// dropout gives (y, mask) there: at inference the mask is of ones.
+Expr Converter::dropped_values(const Ast* a, Sequence& seq) {
+  const Expr y = op_call(get_op("nn.dropout"), find_spelling("nn.dropout"), a, seq, nullptr);
+  const Expr kept = normal(y, seq, a);
+  return make<Tuple>(Array<Expr>{kept, normal(plain_call("ones_like", {kept}, {}), seq, a)});
+}
+
+/// An item of a tuple; of what batch_norm and dropout give without a word of the others that there are, the
+/// first is the value itself.
+Expr Converter::item_of(const Expr& tuple, int64_t index, const Sequence& seq) {
+  for (const Binding& b : seq.plain) {
+    const auto* call = b->var.same_as(tuple) ? b->value.as<graph::Call>() : nullptr;
+    if (!call) continue;
+    const bool norm = is_op(b->value, "nn.batch_norm");
+    if (index == 0 && (norm || is_op(b->value, "nn.dropout"))) return tuple;
+    if (norm && (index == 1 || index == 2)) return call->args[size_t(index) + 2];
+  }
+  return make<TupleGetItem>(tuple, index);
 }
 
 }  // namespace tenon::script

@@ -101,8 +101,8 @@ Expr Converter::graph_expr(const Ast* a, Sequence& seq, const Ast* annotation) {
       case ExprKind::subscript: {
         Expr base = leaf(a->items[0], seq);
         if (a->items.size() != 2) fail("T0233", "an item of a tuple is taken by one number", a);
-        return with_origin(make<TupleGetItem>(base, integer_of(a->items[1], "the number of an item")),
-                           origin(a));
+        const Expr item = item_of(base, integer_of(a->items[1], "the number of an item"), seq);
+        return item.is<TupleGetItem>() ? with_origin(item, origin(a)) : item;
       }
       case ExprKind::call:
         return graph_call(a, seq, annotation);
@@ -419,7 +419,7 @@ void Converter::graph_stmt(const AstStmt* s, Sequence& seq, Expr* result) {
         const Ast* n = s->target->items[i];
         if (n->kind != ExprKind::name) fail("T0225", "only a name can be bound", n);
         if (n->text == "_") continue;
-        bind(n->text, bind_value(n->text, {}, make<TupleGetItem>(t, int64_t(i)), seq, origin(s)));
+        bind(n->text, bind_value(n->text, {}, item_of(t, int64_t(i), seq), seq, origin(s)));
       }
       return;
     }

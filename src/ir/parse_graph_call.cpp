@@ -138,6 +138,7 @@ Expr Converter::graph_call(const Ast* a, Sequence& seq, const Ast* annotation) {
     return mapped_layout(a, seq);
   if (f == "nn.batch_norm" && (named(a, "momentum") || named(a, "training") || is_tuple_type(annotation)))
     return normalised_batch(a, seq);
+  if (f == "nn.dropout" && is_tuple_type(annotation)) return dropped_values(a, seq);
   if (Expr composed = composed_call(f, a, seq)) return composed;
   const SpelledOp* spelled = find_spelling(f);
   Ref<Op> op = find_op(spelled ? spelled->op : f);
@@ -154,6 +155,23 @@ Expr Converter::graph_call(const Ast* a, Sequence& seq, const Ast* annotation) {
     fail("T0222", fmt::format("there is no operator `{}`", f), head, hint);
   }
   return op_call(op, spelled, a, seq, annotation);
+}
+
+/// Whole numbers among what a tensor program is given are its sizes, which come behind the tensors.
+static void part_numbers(Array<Expr>& args) {
+  const auto* all = args[1].as<Tuple>();
+  Array<Expr> tensors;
+  Array<PrimExpr> sizes;
+  for (const Expr& e : all ? all->items : Array<Expr>()) {
+    const auto* number = e.as<PrimValue>();
+    if (number && number->value.dtype().is_integer())
+      sizes.push_back(tir::cast(i64, number->value));
+    else
+      tensors.push_back(e);
+  }
+  if (sizes.empty()) return;
+  args.set(1, make<Tuple>(tensors));
+  args.push_back(shape_expr(sizes));
 }
 
 Expr Converter::op_call(const Ref<Op>& op, const SpelledOp* spelled, const Ast* a, Sequence& seq,
@@ -258,6 +276,7 @@ Expr Converter::op_call(const Ref<Op>& op, const SpelledOp* spelled, const Ast* 
       if (other == name) fail("T0223", fmt::format("attribute `{}` is given twice", name), v);
     attributes.emplace_back(name, v);
   }
+  if (op->name == "call_tir" && args.size() == 2) part_numbers(args);
   if (info && !no_attrs) {
     attrs = op->default_attrs;
     for (auto& [name, v] : attributes) set_field(*field(name), attrs.edit(), v);

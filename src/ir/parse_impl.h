@@ -283,6 +283,8 @@ class Converter {
   std::string device_of(const Ast* a);
   graph::Expr mapped_layout(const Ast* a, Sequence& seq);
   graph::Expr normalised_batch(const Ast* a, Sequence& seq);
+  graph::Expr dropped_values(const Ast* a, Sequence& seq);
+  graph::Expr item_of(const graph::Expr& tuple, int64_t index, const Sequence& seq);
   graph::Expr comparison(const Ast* a, Sequence& seq);
   graph::Expr old_call_tir(const Ast* a, Sequence& seq, const Ast* annotation);
   graph::Expr leaf(const Ast* a, Sequence& seq);

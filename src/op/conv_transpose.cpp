@@ -461,6 +461,17 @@ std::optional<Contraction> transposed_contraction(const Call& call, size_t n) {
   return c;
 }
 
+/// The weight has as many inputs as the data; how many outputs, and of what size, only the weight says.
+Type transposed_weight(InferContext& ctx, size_t i, size_t n) {
+  const auto& a = ctx.attrs<ConvTransposeAttrs>();
+  const auto& x = ctx.tensor(0);
+  const auto have = shape_of(x);
+  if (i != 1 || !have || have->size() != n + 2 || !in_program_layout(a, n)) return {};
+  Shape dims{(*have)[1], tir::var("outputs", i64)};
+  for (size_t k = 0; k < n; ++k) dims.push_back(tir::var(spatial_axis_name(n, k), i64));
+  return make_type(dims, 0, x.dtype);
+}
+
 /// Layouts of windows side by side, of windows that are: any others go the general way.
 bool windows_fit(const Call& call, size_t n) {
   const auto& a = attrs_of<ConvTransposeAttrs>(call);
@@ -492,6 +503,7 @@ const bool conv_transpose_registered = [] {
         .argument("weight", "Tensor", "(input channels, output channels / groups, …)")
         .attrs<ConvTransposeAttrs>()
         .infer([n](InferContext& ctx) { return infer_transpose(ctx, n); })
+        .parameter([n](InferContext& ctx, size_t i) { return transposed_weight(ctx, i, n); })
         .fusion(FusionKind::out_element_wise_fusable)
         .tensor_def([n](const Call& c, const Tensors& in) { return def_transpose(c, in, n); })
         .layout([n](LayoutContext& ctx) { return layout_of_windows(ctx, n); })

@@ -89,6 +89,63 @@ class Stored {
   std::vector<std::pair<const tir::Var*, const tir::Var*>> parts_;  // match_buffer: what it is of, itself
 };
 
+/// What a program certainly does first with a tensor: it reads it, which holds nothing yet if it is a result.
+class FirstUse {
+ public:
+  explicit FirstUse(const tir::Var* data) : data_(data) {}
+  bool reads(const tir::Stmt& body) { return stmt(body) == Use::read; }
+
+ private:
+  enum class Use : uint8_t { none, read, other };  ///< other: stored, or not known
+
+  Use stmt(const tir::Stmt& s) {
+    if (!s) return Use::none;
+    if (const auto* n = s.as<tir::SeqStmt>()) {
+      for (const tir::Stmt& c : n->seq)
+        if (const Use use = stmt(c); use != Use::none) return use;
+      return Use::none;
+    }
+    if (const auto* n = s.as<tir::BufferStore>()) {
+      for (const PrimExpr& i : n->indices)
+        if (loads(i)) return Use::read;
+      return loads(n->value) ? Use::read : n->buffer->data.get() == data_ ? Use::other : Use::none;
+    }
+    if (const auto* n = s.as<tir::For>()) return then(loads(n->extent), n->body);
+    if (const auto* n = s.as<tir::LetStmt>()) return then(loads(n->value), n->body);
+    if (const auto* n = s.as<tir::Allocate>()) return stmt(n->body);
+    if (const auto* n = s.as<tir::BlockRealize>(); n && tir::is_one(n->predicate)) return block(*n->block);
+    return names(s) ? Use::other : Use::none;
+  }
+  Use block(const tir::Block& b) {
+    for (const tir::MatchBufferRegion& m : b.match_buffers)
+      if (m->source->buffer->data.get() == data_) return Use::other;
+    const Use init = stmt(b.init);
+    return init == Use::none ? stmt(b.body) : init;
+  }
+  Use then(bool read, const tir::Stmt& body) { return read ? Use::read : stmt(body); }
+  /// In an operand that is always computed.
+  bool loads(const PrimExpr& e) const {
+    bool found = false;
+    if (e)
+      pre_order(e, [&](const ObjectRef& n) {
+        const auto* l = n.as<tir::BufferLoad>();
+        found = found || (l && !l->predicate && l->buffer->data.get() == data_);
+        return !found && !n.is<tir::Call>() && !n.is<tir::Select>() && !n.is<tir::And>() &&
+               !n.is<tir::Or>() && !n.is<tir::Reduce>() && !n.is<tir::BufferNode>();
+      });
+    return found;
+  }
+  bool names(const tir::Stmt& s) const {
+    bool found = false;
+    pre_order(s, [&](const ObjectRef& n) {
+      found = found || n.get() == static_cast<const Object*>(data_);
+      return !found;
+    });
+    return found;
+  }
+  const tir::Var* data_;
+};
+
 /// How many of the last tensors of a program are its results: those that it stores to.
 int64_t results_of(const std::string& name, const tir::PrimFunc& f) {
   const Stored stored(*f);
@@ -110,6 +167,10 @@ int64_t results_of(const std::string& name, const tir::PrimFunc& f) {
       refuse(fmt::format("the program `{}` reads the tensor `{}`, which stands behind one that it stores to",
                          name, (*b)->name),
              f, "give inputs first, then results; or call the program from a graph function");
+    if (written && FirstUse(data).reads(f->body))
+      refuse(fmt::format("the program `{}` reads the tensor `{}`, its result, before it stores to it", name,
+                         (*b)->name),
+             f, "give what it begins with as another tensor, or call the program by R.call_tir_inplace");
     count += written;
   }
   if (count == 0)

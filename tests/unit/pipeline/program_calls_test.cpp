@@ -58,6 +58,44 @@ def main(A: T.Buffer((2, 1), "int64"), I: T.Buffer((2,), "int32"), B: T.Buffer((
   EXPECT_NE(said.find(":6:"), said.npos) << said;
 }
 
+// The last iteration comes to the access and is outside; conditions on sizes need not hold.
+TEST(Accesses, CertainlyOutsideUnderAConditionOnLoops) {
+  const auto said = [](const std::string& condition) {
+    return refusal(R"(@T.prim_func
+def main(A: T.Buffer((100,), "float32"), B: T.Buffer((100,), "float32")):
+    for i in range(5):
+        B[i] = A[i]
+        if )" + condition +
+                   R"(:
+            B[i * 33] = T.float32(1)
+)");
+  };
+  expect_starts(said("i > 2"), "T0337", "index 0 of buffer `B`");
+  EXPECT_EQ(said("i < 4"), "runs");
+  EXPECT_EQ(said("i > 2 and A[0] < T.float32(0)"), "runs");
+}
+
+// What is only a result holds nothing before it is stored to.
+TEST(Accesses, ResultsThatAreReadFirst) {
+  const auto said = [](const std::string& body) {
+    return refusal(
+        "@T.prim_func\ndef main(A: T.Buffer((4,), \"float32\"), B: T.Buffer((4,), \"float32\")):\n" + body);
+  };
+  expect_starts(said("    for i in range(4):\n        B[i] = B[i] + A[i]\n"), "T0928",
+                "reads the tensor `B`, its result");
+  EXPECT_EQ(said("    for i in range(4):\n        B[i] = A[i]\n    for i in range(4):\n        B[i] = B[i] + "
+                 "A[i]\n"),
+            "runs");
+  EXPECT_EQ(said(R"(    for i, k in T.grid(4, 4):
+        with T.block("sum"):
+            v, r = T.axis.remap("SR", [i, k])
+            with T.init():
+                B[v] = T.float32(0)
+            B[v] = B[v] + A[r]
+)"),
+            "runs");
+}
+
 TEST(AccessPointers, AreProvedOrChecked) {
   const std::string params =
       R"(A: T.Buffer((8,), "float32"), N: T.Buffer((1,), "int64"), B: T.Buffer((8,), "float32"))";
