@@ -441,9 +441,13 @@ std::optional<Analyzer::Impl::Sum> Analyzer::Impl::without_neighbours(const Sum&
 }
 
 bool Analyzer::Impl::by_divisor(const Sum& rest, const tir::FloorDiv& d, int64_t coeff, int effort) {
-  if ((coeff != 1 && coeff != -1) || !positive(d.b, effort)) return false;
+  const bool single = coeff == 1 || coeff == -1;
+  if (!(single || (small(coeff) && !tir::as_int(d.b))) || !positive(d.b, effort)) return false;
+  // rest ± k · (x // b) is at least k · (rest // k ± x // b).
+  const int64_t k = coeff < 0 ? -coeff : coeff;
+  Sum steps = single ? rest : parse(floordiv(rest, PrimExpr(k)));
+  coeff /= k;
   // rest + x // b ≥ 0 where x ≥ -rest · b, and rest - x // b ≥ 0 where x < (rest + 1) · b.
-  Sum steps = rest;
   if (coeff < 0) steps.base = wrap_add(steps.base, 1);
   const std::optional<Sum> edge = times(steps, parse(d.b));
   if (!edge) return false;

@@ -285,6 +285,18 @@ TEST_F(AnalyzerTest, Conditions) {
   }
 }
 
+TEST_F(AnalyzerTest, MultiplesOfASymbolicQuotientAreBounded) {
+  // Rows of every second point of an image, read with one row around.
+  const VarRef height = var("height"), width = var("width"), run = var("run");
+  a.assume_size(height, 1), a.assume_size(width, 1);
+  const PrimExpr h = floordiv(height + 1, 2), w = floordiv(width + 1, 2);
+  a.bind(run, range(PrimExpr(0), h * w));
+  const PrimExpr row = floordiv(run, w) * 2;
+  EXPECT_TRUE(a.can_prove(lt(row + 2, height + 2)));
+  EXPECT_FALSE(a.can_prove(lt(row + 2, height + 1)));
+  EXPECT_TRUE(a.can_prove(ge(row + 2, n(2))));
+}
+
 TEST_F(AnalyzerTest, DataIsNeverAssumedSmall) {
   Buffer b = buffer("b", {n(4)}, i64);
   const PrimExpr x = load(b, {j});
