@@ -18,7 +18,7 @@
 namespace tenon {
 
 using namespace tir;
-using tensor_detail::imm;
+using tensor_detail::Division, tensor_detail::division_of, tensor_detail::imm;
 
 namespace {
 
@@ -33,18 +33,6 @@ struct Digit {
   bool needs_quotient = false;
   Buffer quotient, remainder;
 };
-
-/// The operands of a division to a floor of 64-bit integers by what is no constant.
-struct Division {
-  PrimExpr number, divisor;
-  bool is_quotient;
-};
-std::optional<Division> division_of(const PrimExpr& e) {
-  if (e.dtype() != i64) return std::nullopt;
-  if (const auto* q = e.as<FloorDiv>(); q && !as_int(q->b)) return Division{q->a, q->b, true};
-  if (const auto* r = e.as<FloorMod>(); r && !as_int(r->b)) return Division{r->a, r->b, false};
-  return std::nullopt;
-}
 
 /// The digits of one loop.
 class LoopDigits {

@@ -5,6 +5,7 @@
 #include <fmt/format.h>
 
 #include <mutex>
+#include <optional>
 
 #include "analysis/given_up.h"
 #include "analysis/region.h"
@@ -57,6 +58,18 @@ inline bool is_no_op(const tir::Stmt& s) {
   return !s || (e && e->value.is<tir::IntImm>());
 }
 inline PrimExpr imm(int64_t v) { return PrimExpr::int_imm(v, i64); }
+
+/// The operands of a division to a floor of 64-bit integers by what is no constant.
+struct Division {
+  PrimExpr number, divisor;
+  bool is_quotient;
+};
+inline std::optional<Division> division_of(const PrimExpr& e) {
+  if (e.dtype() != i64) return std::nullopt;
+  if (const auto* q = e.as<tir::FloorDiv>(); q && !tir::as_int(q->b)) return Division{q->a, q->b, true};
+  if (const auto* r = e.as<tir::FloorMod>(); r && !tir::as_int(r->b)) return Division{r->a, r->b, false};
+  return std::nullopt;
+}
 
 /// `s` with its fields changed by f, a function of `Node*`.
 template <class Node, class F>
