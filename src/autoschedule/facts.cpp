@@ -18,6 +18,8 @@ namespace {
 constexpr double kLoadCost = 0.5, kCallCost = 12, kDivisionCost = 4;
 /// Panels of a symbolic iterator, where a range is needed.
 constexpr int64_t kManyPanels = 1 << 20;
+/// Steps of the innermost axis of a sum, over which the pointers of rows across an image pay.
+constexpr int64_t kPlaneChannels = 8;
 
 /// Elements from one dimension to the next one out.
 int64_t times(int64_t step, const PrimExpr& size) {
@@ -248,7 +250,12 @@ Facts fused(const Facts& f, const Fusion& fusion) {
   shrink(g.extent, extent);
   shrink(g.in_value, false);
   shrink_access(g.write, f.write);
-  for (size_t l = 0; l < g.loads.size(); ++l) shrink_access(g.loads[l], f.loads[l]);
+  for (size_t l = 0; l < g.loads.size(); ++l) {
+    shrink_access(g.loads[l], f.loads[l]);
+    for (size_t i = size_t(begin); i < last; ++i)
+      if (!walks_as_one(f, f.loads[l], i))
+        g.loads[l].stride[size_t(begin)] = kIrregular, g.plane = fusion.first;
+  }
   for (std::vector<int>* list : {&g.spatial, &g.reduce}) {
     std::erase_if(*list, [&](int i) { return i > fusion.first && i <= int(last); });
     for (int& i : *list) i = fusion.after(i);
@@ -313,6 +320,19 @@ std::vector<Fusion> fusable(const Facts& f) {
       runs.push_back({int(i), 2});
   }
   return runs;
+}
+
+std::optional<Fusion> plane(const Facts& f) {
+  if (f.reduce.size() < 2 || f.symbolic(f.reduce.back()) ||
+      f.extent[size_t(f.reduce.back())] < kPlaneChannels)
+    return std::nullopt;
+  for (size_t i = f.extent.size() - 1; i-- > 0;) {
+    const bool images = f.result_dim(int(i)) > 0 && f.symbolic(int(i)) && f.symbolic(int(i) + 1) &&
+                        !f.in_value[i] && !f.in_value[i + 1] && walks_as_one(f, f.write, i);
+    if (images && !std::ranges::all_of(f.loads, [&](const Access& l) { return walks_as_one(f, l, i); }))
+      return Fusion{int(i), 2};
+  }
+  return std::nullopt;
 }
 
 bool is_parameter(const Schedule& s, const Buffer& b) {

@@ -37,6 +37,9 @@ bool walks_as_one(const Facts& f, const Access& a, size_t i);
 /// Runs of neighbouring spatial iterators that every access walks as one array: a tile may then run across
 /// rows.
 std::vector<Fusion> fusable(const Facts& f);
+/// Rows and columns of images of symbolic size under a window, which the result walks as one array and an
+/// operand does not, where channels lie together.
+std::optional<Fusion> plane(const Facts& f);
 
 bool uses_var(const PrimExpr& e, const tir::Var* v);
 bool writes_parameter(const Schedule& s, BlockRV b);

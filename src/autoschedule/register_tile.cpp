@@ -14,6 +14,8 @@ namespace {
 constexpr size_t kMostCopies = 2;  ///< of operands
 /// A tile across fused axes of symbolic size may take as long: a run of them has fewer edges than its last.
 constexpr double kFusedSymbolicTime = 1.01;
+/// And one across rows of images: late in a network these are a few elements wide.
+constexpr double kPlaneTime = 1.03;
 
 RuleOutcome tile_contraction(Draft& draft, BlockRV reduction, BlockRV epilogue,
                              const std::vector<Buffer>& copies);
@@ -85,13 +87,19 @@ RuleOutcome tile_contraction(Draft& draft, BlockRV reduction, BlockRV epilogue,
   if (plain.tile && !plain.fusion.any() && copies.size() < kMostCopies &&
       tile_over_copies(draft, plain, copies))
     return RuleOutcome::applied;
-  for (const Fusion& fusion : given ? std::vector<Fusion>{} : fusable(*f)) {
+  auto tile_across = [&](const Fusion& fusion, double limit) {
     TileRequest across{reduction, epilogue, *f, fusion};
     across.tile = cost::choose_tile(fused(*f, fusion), draft.target);
-    const auto begin = f->extent.begin() + fusion.first, end = begin + fusion.count;
-    const double limit = std::find(begin, end, kUnknown) != end ? kFusedSymbolicTime : kFusedTime;
-    if (across.tile && (!plain.tile || across.tile.time < plain.tile.time * limit) &&
-        make_tile(draft, across) == RuleOutcome::applied)
+    return across.tile && (!plain.tile || across.tile.time < plain.tile.time * limit) &&
+           make_tile(draft, across) == RuleOutcome::applied;
+  };
+  if (!given) {
+    for (const Fusion& run : fusable(*f)) {
+      const auto begin = f->extent.begin() + run.first, end = begin + run.count;
+      if (tile_across(run, std::find(begin, end, kUnknown) != end ? kFusedSymbolicTime : kFusedTime))
+        return RuleOutcome::applied;
+    }
+    if (const auto images = plane(*f); images && tile_across(*images, kPlaneTime))
       return RuleOutcome::applied;
   }
   return plain.tile ? make_tile(draft, plain) : RuleOutcome::no_tile;

@@ -40,6 +40,9 @@ struct Nest {
   std::vector<Access> loads;         ///< the accumulator's own loads left out
   std::vector<int64_t> extent;       ///< of each iterator; kUnknown when symbolic
   std::vector<int> spatial, reduce;  ///< positions
+  /// Rows and columns of images of symbolic size as one iterator, which some operand does not walk as one
+  /// array; -1: there is none.
+  int plane = -1;
   bool is_reduction() const { return !reduce.empty(); }
   bool symbolic(int iterator) const { return extent[size_t(iterator)] == kUnknown; }
   int64_t instances(bool only_spatial) const;  ///< at most 2^50; kUnknown when symbolic

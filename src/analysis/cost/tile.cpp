@@ -32,6 +32,8 @@ constexpr double kWindowVectorRisk =
     0.3;  ///< the same in a window: images are narrower than rows of a matrix
 /// The same along images' rows where channels are what lies together and fill such vectors.
 constexpr double kShortLanesUse = 0.45;
+/// The same across rows of an image: all of a plane has one edge.
+constexpr double kPlaneRowRisk = 0.006;
 /// Sizes in use are multiples of 16 more often than of 7.
 constexpr int64_t kUsualMultiple = 16;
 constexpr double kUnusualUse = 0.97;
@@ -59,6 +61,10 @@ constexpr double kPointerCycles = 0.5, kPlaceCycles = 30;
 /// Rows at symbolic distances there have a pointer each, which moves whenever the last axis of the sum begins
 /// anew.
 constexpr double kRowPointerCycles = 1;
+/// Rows across those of an image have a pointer each, for which x86-64 has so many general registers, and
+/// places that are found one from the other.
+constexpr int64_t kPlanePointers = 12;
+constexpr double kPlaneRowCycles = 3;
 constexpr double kClamped = 1.01;  ///< rows that do not fit are clamped, each at an address of its own
 /// Rows that lie far apart, for each row: the prefetcher follows few streams, and a page each.
 constexpr int64_t kApart = 128, kFarApart = 2048;  ///< elements
@@ -101,6 +107,7 @@ double likely_divides(int64_t rows) { return rows % 4 == 0 ? kBy4 : rows % 2 == 
 
 double row_use(const Nest& n, int iterator, int64_t rows) {
   if (!n.symbolic(iterator)) return use_of(n.extent[size_t(iterator)], rows);
+  if (iterator == n.plane) return symbolic_row_use(rows, kPlaneRowRisk);
   const double use = symbolic_row_use(rows, is_window(n) ? kWindowRowRisk : kRowRisk);
   bool last = true, other = false;
   for (int i : n.spatial) {
@@ -224,6 +231,17 @@ bool fits_registers(const Nest& n, const Tile& t, double kept, const Target& tar
   return double(used) + kept <= double(target->vector_registers - (masked ? kReserved : 0));
 }
 
+/// Do rows across those of an image, where they read apart from one another, have a pointer each?
+bool pointers_fit(const Nest& n, const Tile& t) {
+  if (n.plane < 0 || t.size(n.plane) == 1) return true;
+  return std::ranges::all_of(n.loads, [&](const Access& l) {
+    int64_t pointers = 1;
+    for (int i : {t.rows, t.rows2})
+      if (i >= 0 && l.stride[size_t(i)] != 0) pointers *= t.size(i);
+    return l.stride[size_t(n.plane)] < kIrregular || pointers <= kPlanePointers;
+  });
+}
+
 /// Do rows of the tile read in one of `steps` steps of the iterator `axis` what others read in another?
 bool rows_share(const Access& l, int rows, int64_t count, int axis, int64_t steps) {
   const int64_t along = rows < 0 ? 0 : l.stride[size_t(rows)], on = l.stride[size_t(axis)];
@@ -316,6 +334,7 @@ double symbolic_window(const Nest& n) {
 /// Cycles of a step for pointers to rows that lie at symbolic distances, in a window.
 double row_pointers(const Nest& n, const Tile& t) {
   if (!is_window(n)) return 0;
+  if (t.rows >= 0 && t.rows == n.plane) return kPlaneRowCycles * double(t.row_count) / steps_of(n);
   double rows = 0;
   for (const Access& l : n.loads)
     for (int i : {t.rows, t.rows2})
@@ -351,7 +370,7 @@ std::vector<Tile> tile_candidates(const Nest& nest, const Target& target, int al
     if (rows.empty() || rows.front().vector != vectors.vector) rows = row_shapes(nest, vectors.vector);
     for (Tile t : rows) {
       t.lanes = vectors.lanes, t.vectors = vectors.vectors;
-      if (fits_registers(nest, t, 0, target)) out.push_back(t);
+      if (fits_registers(nest, t, 0, target) && pointers_fit(nest, t)) out.push_back(t);
     }
   }
   return out;

@@ -336,6 +336,53 @@ TEST(SymbolicRows, OfWindowsThatOverlapAreTiles) {
   }
 }
 
+/// A window of 3 × 3 over blocks of 16 channels of an image that is padded by one, every `stride`-th of it.
+Program windows(int64_t in, int64_t out, int64_t stride) {
+  const tir::VarRef batch = tir::var("batch"), h = tir::var("h"), w = tir::var("w");
+  Tensor x = te::placeholder({batch, in, h, w, 16}, f32, "X"),
+         k = te::placeholder({out, in, 3, 3, 16, 16}, f32, "K");
+  Tensor padded = te::compute(
+      {batch, in, h + 2, w + 2, 16},
+      [&](const Vars& v) {
+        const PrimExpr i = v[2] - 1, j = v[3] - 1;
+        const PrimExpr inside = tir::logical_and(tir::logical_and(tir::ge(i, PrimExpr(0)), tir::lt(i, h)),
+                                                 tir::logical_and(tir::ge(j, PrimExpr(0)), tir::lt(j, w)));
+        return tir::if_then_else(inside, x({v[0], v[1], i, j, v[4]}), PrimExpr(0.0));
+      },
+      "pad");
+  auto axis = [](int64_t n, const char* name) {
+    return te::reduce_axis(tir::range(PrimExpr(0), PrimExpr(n)), name);
+  };
+  const tir::IterVar c = axis(in, "c"), i = axis(3, "i"), j = axis(3, "j"), b = axis(16, "b");
+  auto results = [&](const PrimExpr& d) { return tir::floordiv(d - 1, PrimExpr(stride)) + 1; };
+  Tensor y = te::compute(
+      {batch, out, results(h), results(w), 16},
+      [&](const Vars& v) {
+        return te::sum(padded({v[0], c->var, v[2] * stride + i->var, v[3] * stride + j->var, b->var}) *
+                           k({v[1], c->var, i->var, j->var, b->var, v[4]}),
+                       {c, i, j, b});
+      },
+      "Y");
+  Tensor z = te::compute(
+      {batch, out, results(h), results(w), 16},
+      [&](const Vars& v) { return tir::max(y({v[0], v[1], v[2], v[3], v[4]}), PrimExpr(0.0)); }, "Z");
+  return {"windows", te::create_prim_func({x, k, z}), {}};
+}
+
+TEST(SymbolicRows, OfImagesUnderAWindowAreOneRun) {
+  for (const auto& [in, out, stride] : {std::array<int64_t, 3>{1, 2, 1}, {2, 1, 2}, {1, 4, 1}}) {
+    const Program p = windows(in, out, stride);
+    const tir::PrimFunc f = default_schedule(p.function, target_of({512, 32}));
+    EXPECT_NE(steps_of(f).find("fuse_iterators"), std::string::npos) << steps_of(f);
+    EXPECT_EQ(problems_of(f), "");
+    for (const auto& [h, w] :
+         {std::pair<int64_t, int64_t>{1, 1}, {2, 2}, {3, 5}, {1, 17}, {7, 3}, {0, 4}, {4, 0}}) {
+      const std::map<std::string, int64_t> sizes{{"batch", 2}, {"h", h}, {"w", w}};
+      ASSERT_TRUE(same(run(p.function, sizes), run(f, sizes))) << h << "x" << w << "\n" << print(f);
+    }
+  }
+}
+
 TEST(SymbolicRows, OfHeadsSideBySideAreVectors) {
   // Y[r, c]: row r of the sequence, head c // 8; the heads lie across memory.
   auto merged = [](const PrimExpr& heads, const PrimExpr& sequence) {
