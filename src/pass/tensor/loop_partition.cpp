@@ -31,7 +31,7 @@ class Partition : public tensor_detail::Rewriter {
   }
   Stmt stmt(const Stmt& s) override {
     if (!s) return s;
-    const Stmt r = below(s);
+    const Stmt r = inside(s);
     const auto* n = r.as<For>();
     if (!n || n->kind != ForKind::serial || n->loop_var->dtype != i64) return r;
     if (as_int(n->extent) && *as_int(n->extent) < 2) return r;
@@ -43,6 +43,14 @@ class Partition : public tensor_detail::Rewriter {
   PrimExpr expr(const PrimExpr& e) override { return e; }
 
  private:
+  /// Statements in a loop know that it runs.
+  Stmt inside(const Stmt& s) {
+    const auto* n = s.as<For>();
+    if (!n || n->extent.dtype() != i64 || n->loop_var->dtype != i64) return below(s);
+    analyzer_.bind(n->loop_var, range(n->min, n->extent), true);
+    const Analyzer::Scope runs = analyzer_.assume(ge(n->extent, imm(1)));
+    return below(s);
+  }
   static bool hinted(const For& n) { return n.annotations.contains(tensor_detail::kPartitionHint); }
   static Stmt part(const For& n, const PrimExpr& min, const PrimExpr& extent, const Stmt& body, bool fresh) {
     VarRef v = fresh ? var(n.loop_var->name) : n.loop_var;
@@ -183,7 +191,8 @@ class Partition : public tensor_detail::Rewriter {
     }
     if (decided_.empty()) return s;
     low = low.same_as(n.min) ? low : analyzer_.simplify(min(low, end));
-    high = analyzer_.simplify(max(min(high, end), low));
+    high = analyzer_.simplify(min(high, end));
+    if (!analyzer_.can_prove(le(low, high))) high = analyzer_.simplify(max(high, low));
     last = last.same_as(end) ? end : analyzer_.simplify(max(min(last, end), high));
     const PrimExpr n_low = analyzer_.simplify(low - n.min), n_mid = analyzer_.simplify(high - low),
                    n_high = analyzer_.simplify(last - high);

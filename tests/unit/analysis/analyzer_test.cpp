@@ -297,6 +297,18 @@ TEST_F(AnalyzerTest, MultiplesOfASymbolicQuotientAreBounded) {
   EXPECT_TRUE(a.can_prove(ge(row + 2, n(2))));
 }
 
+TEST_F(AnalyzerTest, TilesOfALoopThatRunsBeginInside) {
+  const VarRef rows = var("rows"), tile = var("tile");
+  a.assume_size(rows, 0);
+  const PrimExpr tiles = floordiv(rows + 15, 16);
+  a.bind(tile, range(PrimExpr(0), tiles * 18), true);
+  const PrimExpr begin = floormod(floordiv(tile, 3), tiles) * 16;
+  EXPECT_FALSE(a.can_prove(le(begin, rows)));
+  const Analyzer::Scope runs = a.assume(ge(tiles * 18, PrimExpr(1)));
+  EXPECT_TRUE(a.can_prove(ge(tiles, n(1))));
+  EXPECT_TRUE(a.can_prove(le(begin, rows)));
+}
+
 TEST_F(AnalyzerTest, DataIsNeverAssumedSmall) {
   Buffer b = buffer("b", {n(4)}, i64);
   const PrimExpr x = load(b, {j});
