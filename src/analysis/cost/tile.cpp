@@ -269,6 +269,18 @@ double vectors_read(const Access& l, const Tile& t) {
   return vectors;
 }
 
+/// Of the first cache, for an operand that stays there while rows of any number pass by it.
+constexpr double kNearShare = 0.5;
+bool stays_near(double bytes, const Target& target) {
+  return bytes <= kNearShare * double(target->l1d_bytes);
+}
+/// Does the operand of the lanes stay in the first cache while rows of symbolic number pass by?
+bool stays_near(const Nest& n, const Access& l, const Tile& t, const Target& target) {
+  if (t.rows < 0 || !n.symbolic(t.rows) || l.stride[size_t(t.rows)] != 0) return false;
+  const int64_t elements = elements_of(l.buffer);
+  return elements > 0 && stays_near(double(elements) * double(l.element_bits()) / 8, target);
+}
+
 /// What one step of the sum loads.
 struct Step {
   double loads = 0;  ///< of whole vectors; a slow load counts as several
@@ -293,7 +305,8 @@ Step step_of(const Nest& n, const Tile& t, const Target& target) {
     const double share = moves ? 1 : 1 / steps_of(n);
     if (!moves) kept += vectors;
     out.loads += each * vectors * crowded * share;
-    out.bytes += double(stride ? t.width() : 1) * rows * double(l.element_bits() * l.group) / 8 * share;
+    if (!stays_near(n, l, t, target))
+      out.bytes += double(stride ? t.width() : 1) * rows * double(l.element_bits() * l.group) / 8 * share;
   }
   if (!fits_registers(n, t, kept, target))
     out.loads += kept;  // they are spilled, and read again in each step
@@ -418,7 +431,8 @@ Tile choose_tile(const Nest& nest, const Target& target, int along) {
   return best;
 }
 
-int64_t panel_vectors(int64_t rows, int64_t columns, int64_t lanes, int64_t bytes, const Target& target) {
+int64_t panel_vectors(int64_t rows, int64_t columns, int64_t steps, int64_t lanes, int64_t bytes,
+                      const Target& target) {
   constexpr int64_t kPanelRows = 14;      ///< more rows than registers beside two vectors
   constexpr double kBroadcastPart = 0.6;  ///< of a load: most broadcasts are part of a multiply-add
   const bool apart = target->has("avx2") && !target->has("avx512f");  // it takes no element from memory
@@ -426,18 +440,21 @@ int64_t panel_vectors(int64_t rows, int64_t columns, int64_t lanes, int64_t byte
   constexpr double kClearlyFaster = 1.001;
   int64_t best = 1;
   double most = 0;
-  for (int64_t vectors : {1, 2, 3, 4, 6})
+  const bool near = rows == kUnknown && stays_near(double(columns * steps * bytes), target);
+  for (int64_t vectors : {1, 2, 3, 4, 5, 6}) {
+    if (vectors == 5 && rows != kUnknown) continue;
     for (int64_t m = 1; m <= (rows == kUnknown ? kPanelRows : std::min(kPanelRows, rows)); ++m) {
       const int64_t accumulators = m * vectors;
       if (accumulators + vectors + 1 > target->vector_registers - kReserved) continue;
       const double cycles =
           core_cycles(double(accumulators), double(vectors) + broadcast_load * double(m), target) +
-          read_cycles(double((vectors * lanes + m) * bytes), target);
+          read_cycles(double(((near ? 0 : vectors * lanes) + m) * bytes), target);
       const double use =
           use_of(columns, vectors * lanes) * (rows == kUnknown ? symbolic_row_use(m) : use_of(rows, m));
       const double speed = double(accumulators) / cycles * use;
       if (speed > most * kClearlyFaster) most = speed, best = vectors;
     }
+  }
   return best;
 }
 

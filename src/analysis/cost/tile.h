@@ -56,7 +56,8 @@ bool rows_innermost(const Nest& nest, const Tile& tile, const Target& target);
 std::vector<int> innermost_rows(const Nest& nest, const Tile& tile);
 
 /// Vectors side by side in a panel of constant weights, for a product of `rows` (kUnknown) by `columns`
-/// results whose operands' elements (groups of them) take `bytes`.
-int64_t panel_vectors(int64_t rows, int64_t columns, int64_t lanes, int64_t bytes, const Target& target);
+/// results, each a sum of `steps` products whose operands (groups of elements) take `bytes`.
+int64_t panel_vectors(int64_t rows, int64_t columns, int64_t steps, int64_t lanes, int64_t bytes,
+                      const Target& target);
 
 }  // namespace tenon::cost

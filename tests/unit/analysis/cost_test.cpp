@@ -362,12 +362,15 @@ TEST(PaddedRows, BlocksLeaveTasksForTheCores) {
 }
 
 TEST(PanelVectors, FollowTheTile) {
-  EXPECT_GE(panel_vectors(480, 960, 16, 4, machine()), 2);
-  EXPECT_EQ(panel_vectors(480, 16, 16, 4, machine()), 1) << "a panel wider than the matrix is empty";
+  EXPECT_GE(panel_vectors(480, 960, 512, 16, 4, machine()), 2);
+  EXPECT_EQ(panel_vectors(480, 16, 512, 16, 4, machine()), 1) << "a panel wider than the matrix is empty";
+  // Weights that stay in the first cache are one panel for rows of any number, which may be few.
+  EXPECT_EQ(panel_vectors(kUnknown, 72, 24, 16, 4, machine()), 5);
+  EXPECT_EQ(panel_vectors(kUnknown, 64, 32, 16, 4, machine()), 4);
   // Where each element that lanes share is a load of its own, two vectors share six of them.
   Target avx2 = machine(256, 16);
   avx2.edit()->features = {"avx", "avx2", "fma"};
-  EXPECT_EQ(panel_vectors(1024, 1024, 8, 4, avx2), 2);
+  EXPECT_EQ(panel_vectors(1024, 1024, 1024, 8, 4, avx2), 2);
 }
 
 TEST(ChannelBlocks, AreVectorsOrHalvesThatDivide) {

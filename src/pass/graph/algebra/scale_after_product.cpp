@@ -39,7 +39,7 @@ class ScaleAfterProduct : public BodyRewriter {
     if (!cost::worth_narrow_storage(rows, element_count(*shape) * f32.bytes(), target_)) return value;
     const Call* blocks = definition_call(call.args[1], "qnn.block_dequantize");
     if (blocks && sum->weight_out == 0 && as_tensor(call.args[1])->dtype == f32)
-      return in_panels(call, *blocks, rows, (*shape)[0], var);
+      return in_panels(call, *blocks, rows, (*shape)[0], (*shape)[1], var);
     const Call* scaled = definition_call(call.args[1], "multiply");
     if (!scaled) return value;
     for (const size_t i : {0, 1}) {
@@ -53,10 +53,11 @@ class ScaleAfterProduct : public BodyRewriter {
   }
 
  private:
-  Expr in_panels(const Call& call, const Call& weight, int64_t rows, int64_t columns, const VarRef& var) {
+  Expr in_panels(const Call& call, const Call& weight, int64_t rows, int64_t columns, int64_t inputs,
+                 const VarRef& var) {
     const int64_t lanes = std::max<int64_t>(1, target_->lanes(f32));
     const int64_t width =
-        lanes * cost::panel_vectors(rows > 0 ? rows : cost::kUnknown, columns, lanes, 1, target_);
+        lanes * cost::panel_vectors(rows > 0 ? rows : cost::kUnknown, columns, inputs, lanes, 1, target_);
     auto packed = [&](const Expr& e, const char* name) {
       return emit(op::op_call("layout_transform", {e},
                               op::make_attrs<op::LayoutTransformAttrs>(std::string("NK"),

@@ -107,8 +107,8 @@ class PackWeights : public BodyRewriter {
               int64_t group, DataType sum, DataType out, const VarRef& var, const Origin& origin) {
     const DataType type = as_tensor(w)->dtype;
     const int64_t lanes = std::max<int64_t>(1, target_->lanes(sum));
-    const int64_t vectors =
-        cost::panel_vectors(rows > 0 ? rows : cost::kUnknown, columns, lanes, type.bytes() * group, target_);
+    const int64_t vectors = cost::panel_vectors(rows > 0 ? rows : cost::kUnknown, columns, inputs / group,
+                                                lanes, type.bytes() * group, target_);
     const int64_t width = vectors * lanes;
     const std::string source = dense ? "NK" : "KN", layout = group == 1
                                                                  ? fmt::format("NK{}n", width)
