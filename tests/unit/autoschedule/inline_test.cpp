@@ -38,5 +38,27 @@ TEST(Inline, GatheredLanesComeFromWideElements) {
   EXPECT_TRUE(computed_where_it_is_read(read_apart(i32)));
 }
 
+TEST(Inline, WhatARowOfAnEpilogueSharesDoesNotStandBetween) {
+  // The roots follow the product: as a stage of their own they would keep the division out of its tiles.
+  const int64_t rows = 21, columns = 40, steps = 8;
+  Tensor a = te::placeholder({rows, steps}, f32, "A"), b = te::placeholder({steps, columns}, f32, "B"),
+         sums = te::placeholder({rows}, f32, "S");
+  const tir::IterVar k = te::reduce_axis(tir::range(PrimExpr(0), PrimExpr(steps)), "k");
+  Tensor product = te::compute(
+      {rows, columns}, [&](const Vars& v) { return te::sum(a({v[0], k->var}) * b({k->var, v[1]}), {k}); },
+      "product");
+  Tensor root = te::compute(
+      {rows}, [&](const Vars& v) { return tir::sqrt(tir::abs(sums({v[0]})) + PrimExpr(1.0)); }, "roots");
+  Tensor y = te::compute(
+      {rows, columns}, [&](const Vars& v) { return make<tir::Div>(product({v[0], v[1]}), root({v[0]})); },
+      "Y");
+  const Program p{"roots", te::create_prim_func({a, b, sums, y}), {}};
+  const Target t = target_of({512, 32, 2});
+  expect_same(p, t, "inline");
+  const std::string text = print(default_schedule(p.function, t));
+  EXPECT_EQ(text.find("T.block(\"roots\")"), std::string::npos) << text;
+  EXPECT_EQ(text.find("product_local"), std::string::npos) << text;
+}
+
 }  // namespace
 }  // namespace tenon::testing
