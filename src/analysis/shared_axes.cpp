@@ -16,7 +16,7 @@ namespace {
 /// one axis.
 class Places {
  public:
-  size_t add(int64_t extent) {
+  size_t add(const PrimExpr& extent) {
     parent_.push_back(parent_.size());
     extent_.push_back(extent);
     broken_.push_back(false);
@@ -28,16 +28,16 @@ class Places {
   }
   void join(size_t a, size_t b) {
     a = axis(a), b = axis(b);
-    broken_[a] = broken_[a] || broken_[b] || extent_[a] != extent_[b];
+    broken_[a] = broken_[a] || broken_[b] || !structural_equal(extent_[a], extent_[b]);
     parent_[b] = a;
   }
   void break_axis(size_t place) { broken_[axis(place)] = true; }
   bool whole(size_t place) const { return !broken_[axis(place)]; }
-  int64_t extent(size_t place) const { return extent_[place]; }
+  const PrimExpr& extent(size_t place) const { return extent_[place]; }
 
  private:
   std::vector<size_t> parent_;
-  std::vector<int64_t> extent_;
+  std::vector<PrimExpr> extent_;
   std::vector<bool> broken_;
 };
 
@@ -89,11 +89,8 @@ class Finder {
   bool read_buffers(const Ref<Block>& root) {
     for (const Buffer& b : root->alloc_buffers) {
       between_.push_back({b, {}});
-      for (const PrimExpr& size : b->shape) {
-        const auto n = as_int(size);
-        if (!n || !b->strides.empty()) return false;
-        between_.back().place.push_back(places_.add(*n));
-      }
+      if (!b->strides.empty()) return false;
+      for (const PrimExpr& size : b->shape) between_.back().place.push_back(places_.add(size));
     }
     return true;
   }
@@ -108,9 +105,7 @@ class Finder {
       if (!is_between(store.buffer)) made.push_back(store.buffer);
       stages_.push_back({r, {}});
       for (const IterVar& v : r->block->iter_vars) {
-        const auto n = as_int(v->dom->extent);
-        if (!n) return false;
-        stages_.back().place.push_back(places_.add(*n));
+        stages_.back().place.push_back(places_.add(v->dom->extent));
         // Runs along an axis that the result does not tell apart would write over one another.
         if (v->kind != IterKind::spatial || !mentions(store.indices, v->var.get()))
           places_.break_axis(stages_.back().place.back());
@@ -177,7 +172,7 @@ class Finder {
   }
   double elements(const Between& b) const {
     double n = 1;
-    for (size_t p : b.place) n *= double(places_.extent(p));
+    for (size_t p : b.place) n *= likely_size(places_.extent(p));
     return n;
   }
 
@@ -190,7 +185,7 @@ class Finder {
     for (const size_t place : stages_.back().place) {
       const size_t axis = places_.axis(place);
       auto once = [&](const auto& x) { return !meets(x.place, axis) || only(x.place, axis); };
-      if (places_.extent(place) == 1 || !places_.whole(axis) || !meets(largest.place, axis) ||
+      if (is_one(places_.extent(place)) || !places_.whole(axis) || !meets(largest.place, axis) ||
           !std::ranges::all_of(stages_, once) || !std::ranges::all_of(between_, once))
         continue;
       axes.push_back(axis);
@@ -198,7 +193,7 @@ class Finder {
     }
     if (axes.empty()) return std::nullopt;
     for (const Stage& s : stages_) out.stages.push_back({s.realize, of_axes(s.place, axes)});
-    for (const Between& b : between_) out.buffers.push_back({b.buffer, of_axes(b.place, axes)});
+    for (const Between& b : between_) out.buffers.push_back({b.buffer, of_axes(b.place, axes), elements(b)});
     return out;
   }
 
@@ -212,6 +207,12 @@ bool lacks_one_in_front(const std::vector<int>& axes) {
 }
 
 }  // namespace
+
+double likely_size(const PrimExpr& size) {
+  constexpr double kLikely = 1024;
+  const auto n = as_int(size);
+  return n ? double(*n) : kLikely;
+}
 
 bool StageAxes::in_front() const { return lacks_one_in_front(iterator); }
 bool PrivateBuffer::in_front() const { return lacks_one_in_front(dim); }

@@ -21,18 +21,21 @@ struct StageAxes {
 struct PrivateBuffer {
   tir::Buffer buffer;
   std::vector<int> dim;   ///< of each shared axis; -1: all of them read it
+  double elements = 0;    ///< symbolic sizes count as likely_size
   bool in_front() const;  ///< a stage in front of the others makes it
   bool has_rows() const { return dim.back() >= 0; }
 };
 struct SharedAxes {
   /// Those of the largest tensor between stages, in the order of the last stage's iterators; axes of one step
   /// are left out.
-  std::vector<int64_t> extent;
+  std::vector<PrimExpr> extent;
   std::vector<StageAxes> stages;
   std::vector<PrivateBuffer> buffers;
 };
-/// Null when the program is anything but such stages of known sizes, or they share no axis. To be taken
-/// before a schedule changes the loops.
+/// A size for the model of the machine: a symbolic one may be a long sequence.
+double likely_size(const PrimExpr& size);
+/// Null when the program is anything but such stages, or they share no axis. To be taken before a schedule
+/// changes the loops.
 std::optional<SharedAxes> shared_axes(const tir::PrimFunc& program);
 
 /// Does the caller say that a result may lie where an operand does ("tir.noalias" is false)? Blocks of rows

@@ -190,6 +190,12 @@ void read_value(Facts& f, const BufferStore& store, const std::vector<VarRef>& v
   f.cost = std::max(1.0, cost);
 }
 
+/// The number that a size is at most, when it says so; else 0.
+int64_t most_of(const PrimExpr& size) {
+  const auto* m = size.as<Min>();
+  return m ? as_int(m->a).value_or(as_int(m->b).value_or(0)) : 0;
+}
+
 }  // namespace
 
 bool uses_var(const PrimExpr& e, const Var* v) { return mentions(e, v); }
@@ -221,6 +227,7 @@ std::optional<Facts> facts_of(Schedule& s, BlockRV id) {
     else
       return std::nullopt;
     f.extent.push_back(as_int(v->dom->extent).value_or(kUnknown));
+    f.most.push_back(most_of(v->dom->extent));
     vars.push_back(v->var);
     a.bind(v->var, v->dom, true);
   }
@@ -248,6 +255,7 @@ Facts fused(const Facts& f, const Fusion& fusion) {
   for (size_t i = size_t(begin); i <= last; ++i)
     extent = extent == kUnknown || f.extent[i] == kUnknown ? kUnknown : extent * f.extent[i];
   shrink(g.extent, extent);
+  shrink(g.most, 0);
   shrink(g.in_value, false);
   shrink_access(g.write, f.write);
   for (size_t l = 0; l < g.loads.size(); ++l) {

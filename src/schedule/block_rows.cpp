@@ -42,16 +42,32 @@ Stmt around(const Array<IterVar>& iters, const Stmt& body, const Array<Buffer>& 
 struct RowBlocker {
   const SharedAxes axes;
   const int64_t parts, rows;
-  const int64_t part = axes.extent.back() / parts, blocks = (part + rows - 1) / rows;
-  const bool apart = blocks * rows == part;  ///< blocks do not overlap
+  const PrimExpr part = part_of(axes.extent.back(), parts, rows),
+                 blocks = floordiv(part + PrimExpr(rows - 1), PrimExpr(rows));
+  /// Blocks do not overlap: those of an unknown number of rows end with a shorter one.
+  const bool symbolic = !as_int(axes.extent.back()),
+             apart = symbolic || *as_int(blocks) * rows == *as_int(part);
   /// Iterators of the block around: the axes of tasks, then the part, and, in the block of rows, its number.
   Array<IterVar> tasks = {}, numbers = {};
   BufferMap smaller = {};
 
+  static PrimExpr part_of(const PrimExpr& extent, int64_t parts, int64_t rows) {
+    if (parts == 0) return PrimExpr(rows);
+    return parts == 1 ? extent : floordiv(extent, PrimExpr(parts));
+  }
+  PrimExpr number_of_parts() const {
+    return parts == 0 ? floordiv(axes.extent.back() + PrimExpr(rows - 1), PrimExpr(rows)) : PrimExpr(parts);
+  }
+
   PrimExpr first_row() const {
     const VarRef &p = tasks.back()->var, &n = numbers[0]->var;
-    const PrimExpr at = apart ? n * PrimExpr(rows) : min(n * PrimExpr(rows), PrimExpr(part - rows));
-    return parts == 1 ? at : p * PrimExpr(part) + at;
+    if (parts == 0) return p * PrimExpr(rows);
+    const PrimExpr at = apart ? n * PrimExpr(rows) : min(n * PrimExpr(rows), part - PrimExpr(rows));
+    return parts == 1 ? at : p * part + at;
+  }
+  /// Of the block.
+  PrimExpr number_of_rows() const {
+    return symbolic ? min(PrimExpr(rows), axes.extent.back() - first_row()) : PrimExpr(rows);
   }
 
   /// Positions of the axes of tasks among `places` (one for each shared axis) go.
@@ -66,7 +82,7 @@ struct RowBlocker {
       if (b.in_front()) continue;
       Array<PrimExpr> shape;
       for (size_t d = 0; d < b.buffer->shape.size(); ++d)
-        if (!goes(b.dim, d)) shape.push_back(is_row(b.dim, d) ? PrimExpr(rows) : b.buffer->shape[d]);
+        if (!goes(b.dim, d)) shape.push_back(is_row(b.dim, d) ? number_of_rows() : b.buffer->shape[d]);
       smaller[b.buffer.get()] = buffer(b.buffer->name, shape, b.buffer->dtype, b.buffer->scope);
     }
   }
@@ -92,7 +108,7 @@ struct RowBlocker {
       }
       const bool is = is_row(of.iterator, i);
       iters.push_back(
-          iter_var(range(PrimExpr(0), is ? PrimExpr(rows) : v->dom->extent), v->var->name, v->kind));
+          iter_var(range(PrimExpr(0), is ? number_of_rows() : v->dom->extent), v->var->name, v->kind));
       const VarRef& next = iters.back()->var;
       if (is) row = next;
       whole[v->var.get()] = is ? first_row() + next : PrimExpr(next);
@@ -144,25 +160,30 @@ static std::vector<int32_t> block_rows(State& s, int32_t id, int64_t parts, int6
   auto axes = shared_axes(s.function);
   if (!axes)
     s.refuse(
-        "T0783", id, "the program's stages share no axis of known size",
+        "T0783", id, "the program's stages share no axis",
         "each stage is one store under whole loops of its own, and reads what others make at its own index");
-  const int64_t extent = axes->extent.back();
-  if (parts < 1 || extent % parts != 0)
-    s.refuse("T0782", id, fmt::format("{} rows have no {} equal parts", extent, parts));
-  if (rows < 1 || rows > extent / parts)
-    s.refuse("T0782", id, fmt::format("a part of {} rows has no block of {}", extent / parts, rows));
-  RowBlocker b{*axes, parts, rows};
-  if (!b.apart && may_alias(s.function))
+  const auto extent = as_int(axes->extent.back());
+  if (extent ? parts < 1 || *extent % parts != 0 : parts != 0 && parts != 1)
     s.refuse(
         "T0782", id,
-        fmt::format("blocks of {} in {} rows overlap, and results may lie where operands do", rows, b.part),
-        "take rows that divide a part");
+        extent ? fmt::format("{} rows have no {} equal parts", *extent, parts)
+               : fmt::format("rows of unknown number are one part, or each block is one (0), not {}", parts));
+  if (rows < 1 || (extent && rows > *extent / parts))
+    s.refuse("T0782", id,
+             fmt::format("a part of {} rows has no block of {}",
+                         extent ? std::to_string(*extent / parts) : "any number of", rows));
+  RowBlocker b{*axes, parts, rows};
+  if (!b.apart && may_alias(s.function))
+    s.refuse("T0782", id,
+             fmt::format("blocks of {} in {} rows overlap, and results may lie where operands do", rows,
+                         *as_int(b.part)),
+             "take rows that divide a part");
   for (size_t i = 0; i + 1 < axes->extent.size(); ++i)
-    b.tasks.push_back(iter_var(range(PrimExpr(0), PrimExpr(axes->extent[i])), fmt::format("vtask{}", i)));
-  b.tasks.push_back(iter_var(range(PrimExpr(0), PrimExpr(parts)), "vpart"));
+    b.tasks.push_back(iter_var(range(PrimExpr(0), axes->extent[i]), fmt::format("vtask{}", i)));
+  b.tasks.push_back(iter_var(range(PrimExpr(0), b.number_of_parts()), "vpart"));
   // Blocks that overlap make the same rows twice, one after the other.
-  b.numbers.push_back(iter_var(range(PrimExpr(0), PrimExpr(b.blocks)), "vrows",
-                               b.apart ? IterKind::spatial : IterKind::opaque));
+  b.numbers.push_back(
+      iter_var(range(PrimExpr(0), b.blocks), "vrows", b.apart ? IterKind::spatial : IterKind::opaque));
   b.make_buffers();
   Array<Stmt> stages, all;
   for (const int32_t nest : s.children(root)) {
@@ -201,8 +222,10 @@ const Define<&Schedule::block_rows, block_rows> block_rows_record{
          "shared axes others read at that index only; blocks do not overlap where results may lie where "
          "operands do (\"tir.noalias\" is false)",
      .parameters = {{"block", "any one of the program"},
-                    {"parts", "of the rows, equal ones"},
-                    {"rows", "of a block; the last of a part begins earlier where they do not fill it"}},
+                    {"parts", "of the rows, equal ones; of an unknown number 1, or 0: each block is one"},
+                    {"rows",
+                     "of a block; the last of a part begins earlier where they do not fill it, that of an "
+                     "unknown number has fewer"}},
      .sample = {samples::two_products, R"(
 d = sch.get_block("D")
 part, = sch.block_rows(d, 1, 4)

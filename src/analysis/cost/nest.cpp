@@ -32,6 +32,10 @@ int64_t Nest::instances(bool only_spatial) const {
   return n;
 }
 
+bool Nest::is_row_block() const {
+  return std::ranges::any_of(most, [](int64_t n) { return n > 0; });
+}
+
 double Nest::known_instances() const {
   double n = 1;
   for (int64_t e : extent)

@@ -37,8 +37,11 @@ struct Access {
 /// The iterators of a block, in order, and its accesses.
 struct Nest {
   Access write;
-  std::vector<Access> loads;         ///< the accumulator's own loads left out
-  std::vector<int64_t> extent;       ///< of each iterator; kUnknown when symbolic
+  std::vector<Access> loads;    ///< the accumulator's own loads left out
+  std::vector<int64_t> extent;  ///< of each iterator; kUnknown when symbolic
+  /// What a symbolic extent is at most, as that of a block of rows, which the last block alone may not have;
+  /// 0: not known.
+  std::vector<int64_t> most = {};
   std::vector<int> spatial, reduce;  ///< positions
   /// Rows and columns of images of symbolic size as one iterator, which some operand does not walk as one
   /// array; -1: there is none.
@@ -46,6 +49,7 @@ struct Nest {
   bool is_reduction() const { return !reduce.empty(); }
   bool symbolic(int iterator) const { return extent[size_t(iterator)] == kUnknown; }
   int64_t instances(bool only_spatial) const;  ///< at most 2^50; kUnknown when symbolic
+  bool is_row_block() const;                   ///< an extent is known at most
   double known_instances() const;              ///< of all iterators that are not symbolic
   /// A batch of any size: a symbolic iterator that is the first axis of the result, in front of rows and
   /// columns of known number.

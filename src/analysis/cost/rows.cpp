@@ -59,7 +59,7 @@ double shared_bytes(const StageAxes& stage, const Load& l) {
     if (!mentions(l.indices, iters[i]->var.get())) continue;
     const auto axis = std::ranges::find(stage.iterator, int(i));
     if (axis == stage.iterator.end())
-      out *= double(*as_int(iters[i]->dom->extent));
+      out *= likely_size(iters[i]->dom->extent);
     else if (axis + 1 == stage.iterator.end())
       return 0;
   }
@@ -69,25 +69,25 @@ double shared_bytes(const StageAxes& stage, const Load& l) {
 Traffic traffic_of(const SharedAxes& axes) {
   Traffic out;
   std::set<const Object*> once, stays;  // tensors that one stage reads, and those that are stored for others
-  auto is_between = [&](const Buffer& b) {
-    return std::ranges::any_of(axes.buffers,
-                               [&](const PrivateBuffer& x) { return x.buffer.same_as(b) && x.has_rows(); });
+  auto between = [&](const Buffer& b) {
+    return std::ranges::find_if(axes.buffers,
+                                [&](const PrivateBuffer& x) { return x.buffer.same_as(b) && x.has_rows(); });
   };
   std::set<const Object*> made_by_product;
-  int64_t largest = 0;
+  double largest = 0;
   for (const PrivateBuffer& b : axes.buffers)
-    if (b.has_rows()) largest = std::max(largest, elements_of(b.buffer));
+    if (b.has_rows()) largest = std::max(largest, b.elements);
   for (const StageAxes& stage : axes.stages) {
     if (stage.in_front()) continue;
     const Ref<Block>& b = stage.block->block;
     const bool reduction = is_reduction(b);
     bool product = false, reads_product = false, reads_largest = false;
     for (const Load& l : loads_of(b)) {
-      if (is_between(l.buffer)) {
+      if (const auto read = between(l.buffer); read != axes.buffers.end()) {
         if (reduction || !once.insert(l.buffer.get()).second) stays.insert(l.buffer.get());
         if (!made_by_product.count(l.buffer.get())) continue;
         reads_product = true;
-        reads_largest = reads_largest || elements_of(l.buffer) == largest;
+        reads_largest = reads_largest || read->elements == largest;
       } else if (const double bytes = reduction ? shared_bytes(stage, l) : 0; bytes > 0) {
         out.shared += bytes;
         product = true;
@@ -99,7 +99,7 @@ Traffic traffic_of(const SharedAxes& axes) {
   }
   for (const PrivateBuffer& b : axes.buffers)
     if (stays.count(b.buffer.get()) && b.has_rows())
-      out.between += double(elements_of(b.buffer)) * double(b.buffer->dtype.bits) / 8;
+      out.between += b.elements * double(b.buffer->dtype.bits) / 8;
   return out;
 }
 
@@ -129,25 +129,36 @@ int64_t rows_of(int64_t part, int64_t most, bool apart) {
 
 std::optional<RowBlocks> row_blocks(const SharedAxes& axes, bool apart, const Target& target) {
   const Traffic traffic = traffic_of(axes);
-  const int64_t rows = axes.extent.back();
-  int64_t tasks = 1;
-  for (size_t i = 0; i + 1 < axes.extent.size(); ++i) tasks *= axes.extent[i];
-  const double cache = double(target->l2_bytes), row_bytes = traffic.between / double(rows) / double(tasks);
+  const bool known = as_int(axes.extent.back()).has_value();
+  const auto rows = int64_t(likely_size(axes.extent.back()));
+  int64_t tasks = 1;  // that are known
+  double rows_in_all = double(rows);
+  for (size_t i = 0; i + 1 < axes.extent.size(); ++i) {
+    tasks *= as_int(axes.extent[i]).value_or(1);
+    rows_in_all *= likely_size(axes.extent[i]);
+  }
+  const double cache = double(target->l2_bytes), row_bytes = traffic.between / rows_in_all;
   if (!traffic.sums || traffic.between <= kFarCaches * cache) return std::nullopt;
-  RowBlocks out{parts_of(rows, tasks, target), 0};
-  const int64_t part = rows / out.parts;
   const int64_t most = std::max(kLeastBlock, int64_t(kBlockShare * cache / row_bytes) / kRowStep * kRowStep);
-  out.rows = rows_of(part, most, apart);
+  RowBlocks out;
+  if (known) {
+    out.parts = parts_of(rows, tasks, target);
+    out.rows = rows_of(rows / out.parts, most, apart);
+  } else {
+    out.parts = tasks < target->cores ? 0 : 1;
+    out.rows = most;
+  }
   if (out.rows == 0) return std::nullopt;
-  out.overlap = part % out.rows != 0;
-  const int64_t blocks = ceil_div(part, out.rows);
+  const int64_t part = out.parts == 0 ? rows : rows / out.parts, blocks = ceil_div(part, out.rows);
+  out.overlap = known && part % out.rows != 0;
   // What lies in the third cache, or behind it, no longer passes, but what rows share does for each block.
   auto cycles = [&](double bytes, double held) {
     return bytes / (held <= cache                      ? target->l2_bandwidth
                     : held <= double(target->l3_bytes) ? target->l3_bandwidth
                                                        : target->memory_bandwidth);
   };
-  const double again = cycles(traffic.shared * double(blocks * out.parts * tasks),
+  const double tasks_in_all = rows_in_all / double(part);
+  const double again = cycles(traffic.shared * double(blocks) * tasks_in_all,
                               traffic.shared + double(out.rows) * row_bytes),
                saved = cycles(traffic.between * kPasses, traffic.between);
   return again < saved ? std::optional(out) : std::nullopt;

@@ -11,8 +11,10 @@ namespace tenon::cost {
 
 /// How a program runs: its rows are the last shared axis.
 struct RowBlocks {
-  int64_t parts = 1;  ///< of the rows, equal ones, that tasks take beside the other shared axes
-  int64_t rows = 0;   ///< of a block; the last one of a part begins earlier where they do not fill it
+  /// Of the rows, equal ones, that tasks take beside the other shared axes; 0: each block of rows of unknown
+  /// number is one.
+  int64_t parts = 1;
+  int64_t rows = 0;  ///< of a block; the last one of a part begins earlier where they do not fill it
   bool overlap = false;
 };
 /// Null where it does not pay: what lies between the stages stays in the second cache anyway, or reading what

@@ -28,6 +28,9 @@ constexpr double kWindowRowRisk = 0.02;
 constexpr double kShortAxisRisk = 0.03;
 /// The last vectors of a symbolic size are often partly empty: of one vector, and of each beyond it.
 constexpr double kLanesUse = 0.9, kVectorRisk = 0.15;
+/// The latter beside a block of rows, which is there for rows and columns that are many: 0.03 to 0.1 serve
+/// attention over 250 and over 1024 keys alike (Zen 5).
+constexpr double kLongVectorRisk = 0.06;
 constexpr double kWindowVectorRisk =
     0.3;  ///< the same in a window: images are narrower than rows of a matrix
 /// The same along images' rows where channels are what lies together and fill such vectors.
@@ -89,7 +92,7 @@ bool is_window(const Nest& n) { return n.reduce.size() > 1; }
 double lanes_use(const Nest& n, const Tile& t) {
   const int64_t size = n.extent[size_t(t.vector)];
   if (size != kUnknown) return use_of(size, t.width());
-  const double risk = is_window(n) ? kWindowVectorRisk : kVectorRisk;
+  const double risk = is_window(n) ? kWindowVectorRisk : n.is_row_block() ? kLongVectorRisk : kVectorRisk;
   const int64_t apart = n.write.stride[size_t(t.vector)];
   const double use = is_window(n) && apart != 1 && apart >= t.lanes ? kShortLanesUse : kLanesUse;
   return use / (1 + risk * double(t.vectors - 1));
@@ -109,6 +112,7 @@ double row_use(const Nest& n, int iterator, int64_t rows) {
   if (!n.symbolic(iterator)) return use_of(n.extent[size_t(iterator)], rows);
   if (iterator == n.plane) return symbolic_row_use(rows, kPlaneRowRisk);
   const double use = symbolic_row_use(rows, is_window(n) ? kWindowRowRisk : kRowRisk);
+  if (n.is_row_block() && n.most[size_t(iterator)] > 0) return use_of(n.most[size_t(iterator)], rows) * use;
   bool last = true, other = false;
   for (int i : n.spatial) {
     if (i == iterator || !n.symbolic(i)) continue;

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // block_rows: products with a normalisation between them run a block of rows at a time, with rows that fill
-// no blocks, few and many tasks, keys to lay out, and masks of their own or for all heads.
+// no blocks or are of any number, few and many tasks, keys to lay out, and masks of their own or for all
+// heads.
 #include "test_targets.h"
 #include "trace_steps.h"
 
@@ -13,10 +14,12 @@ struct Attention {
   bool masked = false;      ///< a mask for all heads, made of two tensors
   bool causal = false;      ///< rows see keys up to their own
   bool residual = false;    ///< a tensor of the result's shape is added, the last operand
+  bool symbolic = false;    ///< the program is for any number of rows and keys
 };
 
 Program attention(const Attention& a) {
-  const PrimExpr h(a.heads), n(a.rows), m(a.keys), d(a.size);
+  const PrimExpr h(a.heads), d(a.size), n = a.symbolic ? PrimExpr(tir::var("n")) : PrimExpr(a.rows),
+                                        m = a.symbolic ? PrimExpr(tir::var("m")) : PrimExpr(a.keys);
   Tensor q = te::placeholder({h, n, d}, f32, "Q"), v = te::placeholder({h, m, d}, f32, "V"),
          given = a.transposed ? te::placeholder({m, h, d}, f32, "K") : te::placeholder({h, d, m}, f32, "K"),
          left = te::placeholder({n, m}, f32, "L"), right = te::placeholder({m}, f32, "R");
@@ -67,7 +70,8 @@ Program attention(const Attention& a) {
       fmt::format("{} heads, {} rows, {} keys of {}{}{}{}", a.heads, a.rows, a.keys, a.size,
                   a.transposed ? ", transposed" : "", a.masked ? ", masked" : "", a.causal ? ", causal" : ""),
       te::create_prim_func(all),
-      {}};
+      a.symbolic ? std::map<std::string, int64_t>{{"n", a.rows}, {"m", a.keys}}
+                 : std::map<std::string, int64_t>{}};
 }
 
 Target machine(int64_t cores) {
@@ -92,6 +96,19 @@ TEST(BlockRows, ComputesTheSame) {
       expect_same(p, machine(cores), "");
       EXPECT_NE(steps_on(p, machine(cores)).find("block_rows"), std::string::npos) << p.name;
     }
+}
+
+TEST(BlockRows, OfAnyNumberComputeTheSame) {
+  for (const auto& [rows, keys] : {std::pair<int64_t, int64_t>{0, 3}, {1, 1}, {5, 40}, {32, 32}, {70, 45}})
+    for (const Attention& a : std::vector<Attention>{
+             {3, rows, keys, 8}, {2, rows, keys, 5, true, true}, {1, rows, keys, 8, false, false, true}})
+      for (int64_t cores : {1, 4}) {
+        Attention any = a;
+        any.symbolic = true;
+        const Program p = attention(any);
+        expect_same(p, machine(cores), "");
+        EXPECT_NE(steps_on(p, machine(cores)).find("block_rows"), std::string::npos) << p.name;
+      }
 }
 
 /// The result lies where the last operand does, which may be read once only.

@@ -15,9 +15,9 @@ Ref<TargetNode> machine(int64_t l2_bytes) {
 
 /// softmax(q · k + mask) · v, behind it a doubling; `seen`: the scores are a result, too. `after`: a product
 /// of the result follows.
-IRModule attention(int64_t rows, int64_t keys, bool seen = false, bool after = false) {
+IRModule attention(const PrimExpr& n, const PrimExpr& s, bool seen = false, bool after = false) {
   Model m;
-  const PrimExpr h(3), n(rows), s(keys), d(8);
+  const PrimExpr h(3), d(8);
   const Expr q = m.param("q", {h, n, d}), k = m.param("k", {h, d, s}), v = m.param("v", {h, s, d}),
              mask = m.param("mask", {n, s});
   const Expr scores = m.op("add", {m.op("matmul", {q, k}), mask});
@@ -32,8 +32,9 @@ size_t programs_called(const IRModule& m) {
   return n;
 }
 
-/// Programs called once the pass has run.
-size_t programs_of(const IRModule& model, int64_t l2_bytes) {
+/// Programs called once the pass has run; `sizes`: of symbolic dimensions, by name.
+size_t programs_of(const IRModule& model, int64_t l2_bytes,
+                   const std::map<std::string, int64_t>& sizes = {}) {
   PassContext context = make_context();
   context.target = machine(l2_bytes);
   IRModule m = model;
@@ -41,7 +42,8 @@ size_t programs_of(const IRModule& model, int64_t l2_bytes) {
   std::vector<NDArray> inputs;
   for (const VarRef& p : main_of(model)->params) {
     std::vector<int64_t> shape;
-    for (const PrimExpr& x : *op::shape_of(*as_tensor(p))) shape.push_back(*tir::as_int(x));
+    for (const PrimExpr& x : *op::shape_of(*as_tensor(p)))
+      shape.push_back(x.is<tir::Var>() ? sizes.at(x.as<tir::Var>()->name) : *tir::as_int(x));
     inputs.push_back(random_array(shape, f32, inputs.size() + 1));
   }
   const IRModule out = run_pass("fuse_rows", m, context);
@@ -61,6 +63,15 @@ TEST(FuseRows, NotWhatOthersRead) { EXPECT_EQ(programs_of(attention(40, 50, true
 TEST(FuseRows, NotRowsThatShareTooMuch) {
   // Few rows: reading all keys for one block costs more than the scores.
   EXPECT_EQ(programs_of(attention(2, 600), 2 << 10), 3u);
+}
+
+TEST(FuseRows, OfAnyNumber) {
+  const PrimExpr n = tir::var("n"), s = tir::var("s");
+  for (const auto& [rows, keys] : {std::pair<int64_t, int64_t>{1, 1}, {40, 50}, {0, 7}})
+    EXPECT_EQ(programs_of(attention(n, s), 2 << 10, {{"n", rows}, {"s", keys}}), 1u);
+  EXPECT_EQ(programs_of(attention(n, n), 2 << 10, {{"n", 35}}), 1u);
+  EXPECT_EQ(programs_of(attention(n, 600), 2 << 10, {{"n", 2}}), 1u);
+  EXPECT_EQ(programs_of(attention(40, s), 2 << 10, {{"s", 50}}), 1u);
 }
 
 }  // namespace

@@ -64,6 +64,18 @@ TEST(BlockRows, KeepsTheMasksOfLoads) {
   check(p, s);
 }
 
+TEST(BlockRows, OfAnUnknownNumberEndWithAShorterOne) {
+  for (const int64_t parts : {0, 1})
+    for (const int64_t rows : {0, 1, 4, 11}) {
+      Program p = softmax(tir::var("n"), 9);
+      p.sizes = {{"n", rows}};
+      Schedule s(p.function);
+      const std::vector<LoopRV> tasks = s.block_rows(s.get_block("out"), parts, 4);
+      s.parallel(tasks.back());
+      check(p, s);
+    }
+}
+
 TEST(ReindexCache, LaysOutByAMap) {
   Program p = conv(2, 7, 7, 3, 3, 2, 1);
   Schedule s(p.function);

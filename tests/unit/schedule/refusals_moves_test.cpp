@@ -15,14 +15,16 @@ void refuse_moves(Refuser& refuse) {
   auto block_rows = [](int64_t parts, int64_t count) {
     return [=](Schedule& t) { t.block_rows(t.get_block("D"), parts, count); };
   };
-  refuse(two(kTwice), "T0783", "the program's stages share no axis of known size", block_rows(1, 2));
+  refuse(two(kTwice), "T0783", "the program's stages share no axis", block_rows(1, 2));
   refuse(program_of(kBuffers,
                     kC + nest("F", "C[vi, vj] = T.float32(0)") +
                         nest("C", kPlain, "3", "vi = T.axis.spatial(4, i)\nvj = T.axis.spatial(6, j)") +
                         nest("D", "D[vi, vj] = C[vi, vj]")),
-         "T0783", "the program's stages share no axis of known size", block_rows(1, 2));
+         "T0783", "the program's stages share no axis", block_rows(1, 2));
   refuse(two(kPlain), "T0782", "6 rows have no 4 equal parts", block_rows(4, 1));
   refuse(two(kPlain), "T0782", "a part of 3 rows has no block of 4", block_rows(2, 4));
+  refuse(softmax(tir::var("n"), 9), "T0782", "rows of unknown number are one part",
+         [](Schedule& t) { t.block_rows(t.get_block("out"), 2, 4); });
   Program aliased = two(kPlain);
   aliased.function.edit()->attrs.set("tir.noalias", Any(false));
   refuse(aliased, "T0782", "blocks of 4 in 6 rows overlap", block_rows(1, 4));

@@ -8,14 +8,13 @@
 //
 // A chain ends with a program that sums up the tensor, and is followed back through the largest argument,
 // which nothing outside of the chain reads, up to where the model of the machine says that a block of rows at
-// a time pays (cost::row_blocks). Constant shapes.
+// a time pays (cost::row_blocks).
 // Needs: call_tir. Keeps: values; programs that nothing calls any more go.
 #include <algorithm>
 #include <map>
 
 #include "analysis/cost/rows.h"
 #include "ir/attr_keys.h"
-#include "ir/memory_plan.h"
 #include "ir/op.h"
 #include "ir/pass.h"
 #include "pass/graph/fusion/programs.h"
@@ -47,15 +46,24 @@ class FuseRows : public ProgramMerger {
     return made_by(v);
   }
 
+  /// Elements as the model of the machine counts them; 0: no tensor of known shape.
+  static double likely_elements(const Expr& e) {
+    const auto shape = known_shape(e);
+    double n = shape ? 1 : 0;
+    if (shape)
+      for (const PrimExpr& d : *shape) n *= likely_size(d);
+    return n;
+  }
+
   /// The argument to follow back: the largest one, or one whose program reads that, too (sums of its rows).
   int handed_on(const Chain& chain) const {
     const Array<Expr>& args = chain.call.args;
     int largest = -1;
-    int64_t most = 0;
+    double most = 0;
     for (size_t i = 0; i < args.size(); ++i) {
       if (!args[i].is<Var>() || !made_by(args[i].as<Var>())) continue;
-      const int64_t bytes = most_bytes(args[i]->type, {});
-      if (bytes > most) largest = int(i), most = bytes;
+      const double elements = likely_elements(args[i]);
+      if (elements > most) largest = int(i), most = elements;
     }
     if (largest < 0 || ours(chain, args[size_t(largest)].as<Var>())) return largest;
     for (size_t i = 0; i < args.size(); ++i) {

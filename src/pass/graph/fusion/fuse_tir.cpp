@@ -6,7 +6,7 @@
 //
 // For modules that arrive as call_tir: operators are fused before they are lowered (fuse_ops). Joins what
 // "op_pattern" allows (annotate_tir_op_pattern sets it): anything element-wise to injective into what reads
-// it, and element-wise readers into contractions. Constant shapes; at most "fuse_tir.max_stages" (32) stages.
+// it, and element-wise readers into contractions. At most "fuse_tir.max_stages" (32) stages.
 // Needs: call_tir. Keeps: values; programs that nothing calls any more go.
 #include "ir/op.h"
 #include "ir/pass.h"

@@ -102,7 +102,8 @@ class BranchParallelizer {
     const Binding& b = places.bindings[place];
     if (!b.is<VarBindingNode>()) return std::nullopt;
     auto call = program_call(b->value, module_);
-    if (!call || call->outputs.size() != 1 || !as_tensor(b->var->declared)) return std::nullopt;
+    if (!call || call->outputs.size() != 1 || !call->scalars.empty() || !as_tensor(b->var->declared))
+      return std::nullopt;
     auto [known, fresh] = work_.try_emplace(call->name);
     if (fresh) known->second = work_of(call->program);
     if (!known->second) return std::nullopt;

@@ -7,6 +7,7 @@
 #include "ir/attr_keys.h"
 #include "ir/bodies.h"
 #include "ir/op.h"
+#include "ir/structural.h"
 #include "ir/tir.h"
 #include "ir/walk.h"
 
@@ -14,15 +15,18 @@ namespace tenon::graph {
 
 std::optional<ProgramCall> program_call(const Expr& value, const IRModule& module) {
   const auto* c = value.as<Call>();
-  if (!c || !is_op(value, "call_tir") || c->args.size() != 2) return std::nullopt;
+  if (!c || !is_op(value, "call_tir")) return std::nullopt;
   const auto* g = c->args[0].as<GlobalVar>();
   const auto* args = c->args[1].as<Tuple>();
   const auto f = g ? module.find(g->name).cast<tir::PrimFuncNode>() : tir::PrimFunc();
-  if (!f || !args) return std::nullopt;
-  return ProgramCall{g->name, f, args->items, c->type_args};
+  const auto* scalars = c->args.size() > 2 ? c->args[2].as<ShapeExpr>() : nullptr;
+  if (!f || !args || (c->args.size() > 2 && !scalars)) return std::nullopt;
+  return ProgramCall{g->name, f, args->items, c->type_args, scalars ? scalars->values : Array<PrimExpr>()};
 }
 
-std::optional<StagedProgram> staged(const tir::PrimFunc& f) {
+namespace {
+/// `around`: scalars of a program that the stages will be part of.
+std::optional<StagedProgram> staged_in(const tir::PrimFunc& f, const std::vector<tir::VarRef>& around) {
   const auto* root = f->body.as<tir::BlockRealize>();
   if (!root || !root->block->iter_vars.empty() || root->block->init || !root->block->match_buffers.empty() ||
       f->attrs.contains(kTraceAttr) || f->attrs.contains(kKernelAttr))
@@ -30,11 +34,20 @@ std::optional<StagedProgram> staged(const tir::PrimFunc& f) {
   StagedProgram out;
   for (const tir::VarRef& p : f->params) {
     const tir::Buffer b = f->buffer_map.get_or(p, {});
-    if (!b) return std::nullopt;
-    for (const PrimExpr& d : b->shape)
-      if (!tir::as_int(d)) return std::nullopt;
-    out.params.push_back(b);
+    if (b && out.scalars.empty())
+      out.params.push_back(b);
+    else if (!b && p->dtype.is_int())
+      out.scalars.push_back(p);
+    else
+      return std::nullopt;
   }
+  auto in = [](const std::vector<tir::VarRef>& scalars, const tir::VarRef& v) {
+    return std::ranges::any_of(scalars, [&](const tir::VarRef& x) { return x.same_as(v); });
+  };
+  for (const tir::Buffer& b : out.params)
+    for (const PrimExpr& d : b->shape)
+      for (const tir::VarRef& v : tir::free_vars(d))
+        if (!in(out.scalars, v) && !in(around, v)) return std::nullopt;
   for (const tir::Buffer& b : root->block->alloc_buffers) out.allocated.push_back(b);
   if (const auto* seq = root->block->body.as<tir::SeqStmt>())
     for (const tir::Stmt& s : seq->seq) out.stages.push_back(s);
@@ -42,6 +55,9 @@ std::optional<StagedProgram> staged(const tir::PrimFunc& f) {
     out.stages.push_back(root->block->body);
   return out;
 }
+}  // namespace
+
+std::optional<StagedProgram> staged(const tir::PrimFunc& f) { return staged_in(f, {}); }
 
 tir::PrimFunc program_of(const StagedProgram& p, const std::string& name, int64_t num_outputs,
                          const AttrMap& like) {
@@ -52,6 +68,7 @@ tir::PrimFunc program_of(const StagedProgram& p, const std::string& name, int64_
     params.push_back(v);
     buffers.set(v, b);
   }
+  for (const tir::VarRef& v : p.scalars) params.push_back(v);
   auto root = make<tir::Block>();
   root.edit()->name = "root";
   root.edit()->alloc_buffers = Array<tir::Buffer>(p.allocated.begin(), p.allocated.end());
@@ -95,16 +112,38 @@ AttrMap joined_attrs(const ProgramCall& producer, const ProgramCall& consumer) {
   return attrs;
 }
 
+/// The consumer's program with the scalars of the producer's where both are called with the same size; those
+/// of the call follow.
+tir::PrimFunc with_scalars_of(const ProgramCall& consumer, const StagedProgram& first,
+                              Array<PrimExpr>& scalars) {
+  const tir::PrimFunc f = tir::rename_all(consumer.program);
+  const size_t producers = scalars.size(), buffers = f->params.size() - consumer.scalars.size();
+  tir::VarMap same;
+  for (size_t i = 0; i < consumer.scalars.size(); ++i) {
+    size_t known = 0;
+    while (known < producers && !structural_equal(scalars[known], consumer.scalars[i])) ++known;
+    if (known < producers)
+      same[f->params[buffers + i].get()] = first.scalars[known];
+    else
+      scalars.push_back(consumer.scalars[i]);
+  }
+  return same.empty() ? f : tir::specialize(f, same);
+}
+
 }  // namespace
 
 std::optional<MergedPrograms> merge_programs(const ProgramCall& producer, const ProgramCall& consumer,
                                              size_t at) {
-  const auto first = staged(tir::rename_all(producer.program)),
-             second = staged(tir::rename_all(consumer.program));
-  if (!first || !second || first->params.size() != producer.args.size() + 1 ||
-      second->params.size() != consumer.args.size() + consumer.outputs.size())
+  const auto first = staged(tir::rename_all(producer.program));
+  if (!first || first->params.size() != producer.args.size() + 1 ||
+      first->scalars.size() != producer.scalars.size() ||
+      consumer.program->params.size() !=
+          consumer.args.size() + consumer.outputs.size() + consumer.scalars.size())
     return std::nullopt;
   MergedPrograms out;
+  out.call.scalars = producer.scalars;
+  const auto second = staged_in(with_scalars_of(consumer, *first, out.call.scalars), first->scalars);
+  if (!second) return std::nullopt;
   Array<Expr>& args = out.call.args;
   StagedProgram all;
   tir::BufferMap same;
@@ -134,6 +173,8 @@ std::optional<MergedPrograms> merge_programs(const ProgramCall& producer, const 
   all.allocated = first->allocated;
   all.allocated.push_back(middle);
   all.allocated.insert(all.allocated.end(), second->allocated.begin(), second->allocated.end());
+  all.scalars = first->scalars;
+  for (const tir::VarRef& v : second->scalars) all.scalars.push_back(v);
   all.stages = first->stages;
   for (const tir::Stmt& s : second->stages) all.stages.push_back(tir::replace_buffers(s, same));
   out.stages = all.stages.size();
@@ -191,8 +232,9 @@ void ProgramMerger::replace(Binding& b, ProgramCall call, const std::vector<cons
   module_.set(call.name, call.program);
   merged_.insert(call.name);
   merged_.insert(names.begin(), names.end());
-  b = make<VarBindingNode>(b->var, with_type(call_tir(global(call.name), call.args, call.outputs),
-                                             b->value->type, b->value->origin));
+  b = make<VarBindingNode>(
+      b->var, with_type(call_tir(global(call.name), call.args, call.outputs, call.scalars), b->value->type,
+                        b->value->origin));
   for (const Var* v : taken) at_->bindings[at_->place.at(v)] = Binding();
 }
 

@@ -9,12 +9,13 @@
 
 namespace tenon::graph {
 
-/// A call_tir of a program of the module, without symbolic scalars.
+/// A call_tir of a program of the module.
 struct ProgramCall {
   std::string name;
   tir::PrimFunc program;
   Array<Expr> args;
   Array<Type> outputs;
+  Array<PrimExpr> scalars = {};  ///< symbolic sizes
 };
 std::optional<ProgramCall> program_call(const Expr& value, const IRModule& module);
 
@@ -23,8 +24,9 @@ std::optional<ProgramCall> program_call(const Expr& value, const IRModule& modul
 struct StagedProgram {
   std::vector<tir::Buffer> params, allocated;
   std::vector<tir::Stmt> stages;
+  std::vector<tir::VarRef> scalars = {};  ///< parameters behind the buffers: symbolic sizes
 };
-/// Nullopt when the program is no list of stages, has scalars, or was scheduled.
+/// Nullopt when the program is no list of stages, has sizes that are none of its scalars, or was scheduled.
 std::optional<StagedProgram> staged(const tir::PrimFunc& f);
 /// The program back; `like` gives the attributes.
 tir::PrimFunc program_of(const StagedProgram& p, const std::string& name, int64_t num_outputs,

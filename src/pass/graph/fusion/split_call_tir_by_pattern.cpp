@@ -33,7 +33,7 @@ class SplitCallTir : public BodyRewriter {
  protected:
   Expr visit(const Expr& value, const VarRef& var) override {
     const auto call = program_call(value, module_);
-    if (!call) return value;
+    if (!call || !call->scalars.empty()) return value;
     const Parts* parts = cut(*call);
     if (!parts || !parts->possible) return value;
     auto pick = [&](const std::vector<size_t>& which) {

@@ -46,7 +46,7 @@ class UseInplaceCalls {
       const Expr value = b->value;
       changed |= map_bodies(b, [&](const Expr& x) { return body(x); });
       const auto call = program_call(value, module_);
-      if (!call || call->outputs.size() != 1) continue;
+      if (!call || call->outputs.size() != 1 || !call->scalars.empty()) continue;
       for (size_t i = 0; i < call->args.size(); ++i) {
         const auto* v = call->args[i].as<Var>();
         // One use altogether: this one.
