@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <set>
 
+#include "analysis/analyzer.h"
 #include "analysis/cost/cache.h"
 #include "analysis/cost/nest.h"
 #include "ir/find_node.h"
@@ -46,9 +47,10 @@ bool is_reduction(const Ref<Block>& b) {
 }
 
 struct Traffic {
-  double between = 0;  ///< bytes of the tensors that stages hand on, in memory
-  double shared = 0;   ///< bytes that one task reads and all of its rows share
-  bool sums = false;   ///< a product sums up the largest of these, which another one leads to
+  double between = 0;      ///< bytes of the tensors that stages hand on, in memory
+  PrimExpr between_exact;  ///< the same as an expression of the sizes
+  double shared = 0;       ///< bytes that one task reads and all of its rows share
+  bool sums = false;       ///< a product sums up the largest of these, which another one leads to
 };
 
 /// Bytes of what `b` is read for at each value of the shared axes; 0: it is read for one row only.
@@ -97,9 +99,14 @@ Traffic traffic_of(const SharedAxes& axes) {
     if (product && reads_largest) out.sums = true;
     if (product || reads_product) made_by_product.insert(b->body.as<BufferStore>()->buffer.get());
   }
+  out.between_exact = PrimExpr(0);
   for (const PrivateBuffer& b : axes.buffers)
-    if (stays.count(b.buffer.get()) && b.has_rows())
+    if (stays.count(b.buffer.get()) && b.has_rows()) {
       out.between += b.elements * double(b.buffer->dtype.bits) / 8;
+      PrimExpr bytes = PrimExpr(b.buffer->dtype.bytes());
+      for (const PrimExpr& size : b.buffer->shape) bytes = bytes * size;
+      out.between_exact = out.between_exact + bytes;
+    }
   return out;
 }
 
@@ -157,6 +164,11 @@ std::optional<RowBlocks> row_blocks(const SharedAxes& axes, bool apart, const Ta
                     : held <= double(target->l3_bytes) ? target->l3_bandwidth
                                                        : target->memory_bandwidth);
   };
+  if (!as_int(traffic.between_exact)) {
+    Analyzer a;
+    out.condition = gt(a.simplify(traffic.between_exact), PrimExpr(int64_t(kFarCaches * cache)));
+    if (!known) out.condition = logical_and(out.condition, ge(axes.extent.back(), PrimExpr(kLeastBlock)));
+  }
   const double tasks_in_all = rows_in_all / double(part);
   const double again = cycles(traffic.shared * double(blocks) * tasks_in_all,
                               traffic.shared + double(out.rows) * row_bytes),

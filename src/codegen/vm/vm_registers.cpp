@@ -139,6 +139,7 @@ void shape_postfix(const PrimExpr& e, const std::string& function, std::vector<A
       const PrimExpr a = tir::cast(i64, n->true_value), b = tir::cast(i64, n->false_value);
       return shape_postfix(yes * a + (PrimExpr(1) - yes) * b, function, out, slot);
     }
+  if (const PrimExpr yes = truth(e)) return shape_postfix(yes, function, out, slot);
   fail("T0812", "a size of function `" + function + "` cannot be computed: " + print(e));
 }
 

@@ -186,5 +186,25 @@ TEST_F(Graph, ResultsOfDataTypesAreValues) {
   EXPECT_EQ(got[2].element_int(0), 3);
 }
 
+TEST_F(Graph, SizesOfARunDecideBranches) {
+  const IRModule m = module(R"(
+    @R.function
+    def main(x: R.Tensor((n, k), "float32")):
+        if R.prim_value(n * k > 10 and n >= 4):
+            y = R.add(x, x)
+        else:
+            y = R.negative(x)
+        return y
+)");
+  Session session(build(m));
+  for (int repeats = 0; repeats < 4; ++repeats)  // later runs are recorded
+    for (const auto& [n, k, factor] :
+         {std::tuple<int64_t, int64_t, int>{4, 3, 2}, {4, 2, -1}, {3, 9, -1}, {9, 2, 2}}) {
+      const NDArray x = random_array({n, k}), y = session.invoke({x})[0];
+      EXPECT_EQ(y.element(1), factor * x.element(1)) << n << "x" << k;
+      EXPECT_EQ(run(m, {x})[0].element(1), y.element(1)) << n << "x" << k;
+    }
+}
+
 }  // namespace
 }  // namespace tenon::graph::testing_graph

@@ -8,7 +8,11 @@
 //
 // A chain ends with a program that sums up the tensor, and is followed back through the largest argument,
 // which nothing outside of the chain reads, up to where the model of the machine says that a block of rows at
-// a time pays (cost::row_blocks).
+// a time pays (cost::row_blocks). Where that depends on symbolic sizes, those of a run decide:
+//
+//   after    if R.prim_value(n * n * 96 > 4194304 and n >= 32): o = R.call_tir(fused…, (q, k, v), …)
+//            else: s = …;  p = …;  o = …
+//
 // Needs: call_tir. Keeps: values; programs that nothing calls any more go.
 #include <algorithm>
 #include <map>
@@ -92,6 +96,15 @@ class FuseRows : public ProgramMerger {
     return true;
   }
 
+  /// An expression of the program's sizes as the caller says it.
+  static PrimExpr in_caller(const PrimExpr& e, const ProgramCall& call) {
+    const size_t buffers = call.program->params.size() - call.scalars.size();
+    tir::VarMap sizes;
+    for (size_t i = 0; i < call.scalars.size(); ++i)
+      sizes[call.program->params[buffers + i].get()] = call.scalars[i];
+    return tir::substitute(e, sizes);
+  }
+
   /// Takes the programs of a chain that ends with `b` into it.
   bool merge(Binding& b) override {
     const auto call = program_call(b->value, module());
@@ -108,7 +121,8 @@ class FuseRows : public ProgramMerger {
       if (!rows) continue;
       // A result that takes the memory of an operand would be read again by a block that overlaps.
       if (rows->overlap) chain.call.program.edit()->attrs.set(kNotInPlaceAttr, Any(true));
-      replace(b, chain.call, chain.taken, chain.names);
+      replace(b, chain.call, chain.taken, chain.names,
+              rows->condition ? in_caller(rows->condition, chain.call) : PrimExpr());
       chains_.insert(b->var.get());
       return true;
     }

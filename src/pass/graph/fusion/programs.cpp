@@ -226,16 +226,30 @@ int ProgramMerger::uses(const Var* v) const {
 }
 
 void ProgramMerger::replace(Binding& b, ProgramCall call, const std::vector<const Var*>& taken,
-                            const std::set<std::string>& names) {
+                            const std::set<std::string>& names, const PrimExpr& condition) {
   call.name = module_.fresh_name(call.name);
   call.program.edit()->attrs.set("global_symbol", Any(call.name));
   module_.set(call.name, call.program);
   merged_.insert(call.name);
   merged_.insert(names.begin(), names.end());
-  b = make<VarBindingNode>(
-      b->var, with_type(call_tir(global(call.name), call.args, call.outputs, call.scalars), b->value->type,
-                        b->value->origin));
-  for (const Var* v : taken) at_->bindings[at_->place.at(v)] = Binding();
+  const Expr joined = with_type(call_tir(global(call.name), call.args, call.outputs, call.scalars),
+                                b->value->type, b->value->origin);
+  std::set<size_t> places;
+  for (const Var* v : taken) places.insert(at_->place.at(v));
+  std::vector<Binding> apart;
+  for (const size_t at : places) apart.push_back(std::exchange(at_->bindings[at], Binding()));
+  const auto bound = [&](const Expr& value) {
+    return make<VarBindingNode>(with_origin(var(b->var->name, value->type), value->origin), value);
+  };
+  Expr value = joined;
+  if (condition) {
+    apart.push_back(bound(b->value));
+    const Binding one = bound(joined);
+    value = with_type(
+        make<If>(make<PrimValue>(condition), make_body({one}, one->var), make_body(apart, apart.back()->var)),
+        b->value->type, b->value->origin);
+  }
+  b = make<VarBindingNode>(b->var, value);
 }
 
 BufferUses buffer_uses(const tir::Stmt& s) {

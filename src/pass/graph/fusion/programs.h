@@ -59,9 +59,10 @@ class ProgramMerger {
   std::optional<ProgramCall> made_by(const Var* v) const;
   int uses(const Var* v) const;
   /// `b` binds the call in place of its own, and what it was made of goes: the bindings of `taken`, and the
-  /// programs `names` where nothing else calls them.
+  /// programs `names` where nothing else calls them. With a `condition` on sizes, what it was made of is what
+  /// runs otherwise.
   void replace(Binding& b, ProgramCall call, const std::vector<const Var*>& taken,
-               const std::set<std::string>& names);
+               const std::set<std::string>& names, const PrimExpr& condition = {});
   const IRModule& module() const { return module_; }
 
  private:
