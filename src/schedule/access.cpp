@@ -62,9 +62,11 @@ static void annotate_buffer_access(State& s, int32_t id, int index, BufferIndexT
       for (const VarRef& v : free_vars(d)) known.insert(v.get());
   Array<Range> region;
   for (size_t d = 0; d < b->shape.size(); ++d) {
-    const PrimExpr low = a.simplify(substitute(map->outputs[2 * d], to_block)),
-                   high = a.simplify(substitute(map->outputs[2 * d + 1], to_block));
-    for (const PrimExpr& e : {low, high})
+    const PrimExpr from = substitute(map->outputs[2 * d], to_block),
+                   end = substitute(map->outputs[2 * d + 1], to_block), low = a.simplify(from),
+                   high = a.simplify(end);
+    // A trace holds the map as it is given.
+    for (const PrimExpr& e : {from, end})
       for (const VarRef& v : free_vars(e))
         if (!known.count(v.get()))
           s.refuse("T0799", id,

@@ -23,6 +23,7 @@ bool writes_apart(const State& s, const Ref<Block>& b) {
       if (v->kind == IterKind::spatial) d.add(v->var, v->dom->min, v->dom->extent);
     Array<PrimExpr> at;
     for (const Range& r : w->region) {
+      // One element, or a box that begins where those of all runs do.
       if (is_one(r->extent) || is_zero(r->min)) {
         at.push_back(r->min);
         continue;

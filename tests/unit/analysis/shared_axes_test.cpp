@@ -64,7 +64,9 @@ def main(a: T.handle, d: T.handle, n: T.int64, m: T.int64):
         with T.block("D"):
             vi, vj = T.axis.remap("SS", [i, j])
             D[vi, vj] = C[vi, 5 - vj]
-)").find("main").cast<tir::PrimFuncNode>());
+)")
+                           .find("main")
+                           .cast<tir::PrimFuncNode>());
   };
   const auto rows = axes_of("n");
   ASSERT_TRUE(rows);
