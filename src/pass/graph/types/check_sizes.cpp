@@ -4,6 +4,12 @@
 //   before   y: R.Tensor((n, m)) = R.reshape(x, R.shape([n, m]))              # x: R.Tensor((k,))
 //   after    checked = R.match_cast(R.shape([k]), R.Shape([n * m]));  y = …
 //
+// A check that holds only where two sizes of inputs are one makes them one everywhere, and the inputs are
+// checked themselves:
+//
+//   before   main(x: R.Tensor((n, 3)), y: R.Tensor((m, 6))): z = R.reshape(x, R.shape([m, 3]))
+//   after    main(x: R.Tensor((n, 3)), y: R.Tensor((n, 6))): z = R.reshape(x, R.shape([n, 3]))
+//
 // Inference refuses sizes that differ and cannot compare symbols: a kernel made from such types would read
 // past the end of its arguments. What a primitive function takes for granted is checked where it is called.
 // Needs: types. Keeps: values and their types; equal checks of a scope, and
@@ -12,6 +18,7 @@
 #include <set>
 
 #include "analysis/given_up.h"
+#include "ir/find_node.h"
 #include "ir/structural.h"
 #include "ir/symbols.h"
 #include "op/body_rewriter.h"
@@ -26,8 +33,12 @@ using Primitives = std::map<std::string, Ref<Function>>;
 
 class CheckSizes : public BodyRewriter {
  public:
-  CheckSizes(GivenUpProofs& given_up, const Primitives& primitives)
-      : analyzer_(given_up, "check_sizes"), primitives_(primitives) {}
+  /// `inputs`: sizes of what the module is called with, those of a function that others call are none.
+  CheckSizes(GivenUpProofs& given_up, const Primitives& primitives, const std::vector<tir::VarRef>& inputs)
+      : analyzer_(given_up, "check_sizes"), primitives_(primitives), inputs_(inputs) {}
+
+  /// Sizes of inputs that every run finds to be others.
+  const tir::VarMap& same_sizes() const { return same_sizes_; }
 
  protected:
   void enter_scope() override { scopes_.push_back(made_.size()); }
@@ -108,6 +119,25 @@ class CheckSizes : public BodyRewriter {
     const Type wanted = make<ShapeType>(Array<PrimExpr>{a.want}, int64_t(1), true);
     splice(make<MatchCastNode>(var("checked", wanted), shape_expr({have}), wanted));
     note(a);
+    if (scopes_.size() == 1 && !a.or_one) find_same(a);
+  }
+  /// n · c and m · c are equal where n and m are, and nowhere else when c is no zero.
+  void find_same(const op::SizeFact& a) {
+    for (size_t i = 0; same_sizes_.empty() && i < inputs_.size(); ++i)
+      for (size_t j = i + 1; j < inputs_.size(); ++j) {
+        const tir::VarRef &n = inputs_[i], &m = inputs_[j];
+        const bool swapped = mentions(a.want, n.get());
+        const PrimExpr &of_n = swapped ? a.want : a.have, &of_m = swapped ? a.have : a.want;
+        if (!mentions(of_n, n.get()) || mentions(of_n, m.get()) || !mentions(of_m, m.get()) ||
+            mentions(of_m, n.get()))
+          continue;
+        const PrimExpr c = analyzer_.simplify(tir::substitute(of_n, {{n.get(), PrimExpr(1)}}));
+        if (!analyzer_.can_prove_ge(c, 1) || !analyzer_.can_prove_equal(of_n, n * c) ||
+            !analyzer_.can_prove_equal(of_m, m * c))
+          continue;
+        same_sizes_[m.get()] = n;
+        return;
+      }
   }
 
   std::unordered_map<uint64_t, std::vector<op::SizeFact>> by_sizes_;  ///< what is checked already
@@ -116,7 +146,28 @@ class CheckSizes : public BodyRewriter {
   std::set<const tir::Var*> assumed_;  ///< sizes of tensors
   Analyzer analyzer_;
   const Primitives& primitives_;
+  const std::vector<tir::VarRef>& inputs_;
+  tir::VarMap same_sizes_;
 };
+
+/// Sizes of the inputs, where the function is what a user calls.
+std::vector<tir::VarRef> sizes_of_inputs(const Function& f) {
+  std::vector<tir::VarRef> out;
+  if (!f.attrs.contains("global_symbol")) return out;
+  for (const VarRef& p : f.params)
+    if (p->declared.is<TensorType>()) symbols_of(p->declared, out);
+  return out;
+}
+
+Ref<Function> with_checks(Ref<Function> f, GivenUpProofs& given_up, const Primitives& primitives) {
+  for (;;) {
+    const std::vector<tir::VarRef> inputs = sizes_of_inputs(*f);
+    CheckSizes checks(given_up, primitives, inputs);
+    const Ref<Function> out = checks.run(f);
+    if (checks.same_sizes().empty()) return out;
+    f = with_sizes(f, checks.same_sizes());
+  }
+}
 
 }  // namespace
 }  // namespace graph
@@ -129,7 +180,7 @@ static IRModule check_sizes(IRModule module, PassContext& context) {
   GivenUpProofs given_up;
   module = module.map_graph([&](const std::string& name, const Ref<graph::Function>& f) -> ObjectRef {
     if (primitives.contains(name)) return {};
-    const Ref<graph::Function> out = CheckSizes(given_up, primitives).run(f);
+    const Ref<graph::Function> out = with_checks(f, given_up, primitives);
     return out.same_as(f) ? ObjectRef() : ObjectRef(out);
   });
   report_given_up(context, given_up);
