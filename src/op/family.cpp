@@ -4,6 +4,7 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <limits>
 
 namespace tenon::op {
@@ -53,6 +54,52 @@ Shape unflatten_index(PrimExpr flat, const Shape& shape) {
   return out;
 }
 
+namespace {
+
+/// Axes that two shapes have at the same place in memory: as many elements of each.
+struct AxisGroup {
+  Shape from, to;
+  size_t first = 0;  ///< of `to`
+};
+
+PrimExpr product_of_axes(const Shape& shape, size_t first, size_t count) {
+  PrimExpr out = 1;
+  for (size_t i = first; i < first + count; ++i) out = out * shape[i];
+  return out;
+}
+
+/// The smallest groups that the analysis finds, the last one of what is left. Numbers stay together:
+/// divisions by them cost little, and what they make of an index is simplified.
+std::vector<AxisGroup> groups_of(const Shape& from, const Shape& to) {
+  const auto is_number = [](const PrimExpr& d) { return tir::as_int(d).has_value(); };
+  const bool numbers =
+      std::all_of(from.begin(), from.end(), is_number) && std::all_of(to.begin(), to.end(), is_number);
+  std::vector<AxisGroup> out;
+  size_t a = 0, b = 0;
+  const auto take = [&](size_t m, size_t n) {
+    out.push_back({{}, {}, b});
+    for (; m > 0; --m) out.back().from.push_back(from[a++]);
+    for (; n > 0; --n) out.back().to.push_back(to[b++]);
+  };
+  const auto next = [&]() -> std::optional<std::pair<size_t, size_t>> {
+    const size_t m = from.size() - a, n = to.size() - b;
+    for (size_t sum = 2; !numbers && sum < m + n; ++sum)
+      for (size_t i = 1; i < sum && i <= m; ++i)
+        if (sum - i <= n && same_dim(product_of_axes(from, a, i), product_of_axes(to, b, sum - i)))
+          return std::pair(i, sum - i);
+    return std::nullopt;
+  };
+  while (const auto found = next()) {
+    // Ones at the end have no elements of their own.
+    if (a + found->first == from.size() || b + found->second == to.size()) break;
+    take(found->first, found->second);
+  }
+  take(from.size() - a, to.size() - b);
+  return out;
+}
+
+}  // namespace
+
 te::Tensor reshape_to(const te::Tensor& t, const Shape& shape, const std::string& name) {
   // Axes that both shapes share at the beginning and at the end keep their index: cheaper, and the analysis
   // sees through it, also where sizes are symbols.
@@ -66,16 +113,20 @@ te::Tensor reshape_to(const te::Tensor& t, const Shape& shape, const std::string
     for (size_t i = same; i + tail < all.size(); ++i) part.push_back(all[i]);
     return part;
   };
-  const Shape from = middle(t.shape()), to = middle(shape);
+  const std::vector<AxisGroup> groups = groups_of(middle(t.shape()), middle(shape));
   return te::compute(
       shape,
       [&](const Vars& v) {
-        Shape at, rest;
-        for (size_t i = 0; i + tail < shape.size(); ++i) (i < same ? at : rest).push_back(v[i]);
+        Shape at;
+        for (size_t i = 0; i < same; ++i) at.push_back(v[i]);
         Analyzer analyzer;
         for (size_t i = 0; i < shape.size(); ++i) analyzer.bind(v[i], tir::range(PrimExpr(0), shape[i]));
-        for (const PrimExpr& e : unflatten_index(flatten_index(rest, to), from))
-          at.push_back(analyzer.simplify(e));
+        for (const AxisGroup& g : groups) {
+          Shape index;
+          for (size_t i = 0; i < g.to.size(); ++i) index.push_back(v[same + g.first + i]);
+          for (const PrimExpr& e : unflatten_index(flatten_index(index, g.to), g.from))
+            at.push_back(analyzer.simplify(e));
+        }
         for (size_t i = shape.size() - tail; i < shape.size(); ++i) at.push_back(v[i]);
         return t(at);
       },

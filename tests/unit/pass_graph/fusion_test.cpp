@@ -268,6 +268,42 @@ TEST(Lowering, ReshapeIsAView) {
   EXPECT_EQ(kernels(out), Names({"op_softmax", "R.call_pure_packed", "op_softmax_1"}));
 }
 
+/// Pixels and channels that a reshape takes apart keep to themselves: no index is divided by a size.
+/// `padded`: the number of pixels is a sum, (h + 1) · (w + 1).
+TEST(Lowering, ReshapesDivideByNoSizes) {
+  for (const bool padded : {false, true}) {
+    Model m;
+    const PrimExpr n = tir::var("n"), a = tir::var("h"), b = tir::var("w"), h = padded ? a + 1 : a,
+                   w = padded ? b + 1 : b;
+    const Expr x = m.param("x", {n, a, b}),
+               padding = padded ? m.op("pad", {x}, op::make_attrs<op::PadAttrs>([](auto& p) {
+                                         p.pad_width = Array<int64_t>{0, 0, 0, 1, 0, 1};
+                                       }))
+                                : x;
+    const auto axes = [](Array<int64_t> order) { return op::make_attrs<op::AxesAttrs>(order); };
+    const Expr pixels = m.op("reshape", {padding, graph::shape_expr({n, 1, -1})}),
+               channels = m.op("multiply", {pixels, m.weight({6, 1}, 3)}),
+               rows = m.op("permute_dims", {channels}, axes({0, 2, 1})),
+               wide = m.op("nn.softmax", {rows}, axis(-1)),
+               back = m.op("permute_dims", {wide}, axes({0, 2, 1}));
+    const IRModule in = m.done(m.op("reshape", {back, graph::shape_expr({n * 2, 3, h, w})}));
+    const IRModule out = lowered(in, {random_array({2, 3, 5})});
+    bool found = false;
+    for (auto [name, f] : out.functions()) {
+      if (!f.is<tir::PrimFuncNode>() || name.find("permute_dims_reshape") == std::string::npos) continue;
+      found = true;
+      post_order(f, [&](const ObjectRef& node) {
+        const auto* d = node.as<tir::FloorDiv>();
+        const auto* r = node.as<tir::FloorMod>();
+        if (d || r) {
+          EXPECT_TRUE(tir::as_int(d ? d->b : r->b)) << print(f);
+        }
+      });
+    }
+    EXPECT_TRUE(found);
+  }
+}
+
 TEST(Lowering, NamesSourcesOfTheModel) {
   Model m;
   auto x = m.param("x", {4});

@@ -160,7 +160,7 @@ class SizeSymbols {
     if (const auto* m = sum.as<tir::Mul>()) return in_each_term(v, m->a) || in_each_term(v, m->b);
     return sum.get() == v;
   }
-  /// n · m - n as n · (m - 1) where the function has m - 1 as a size.
+  /// n · m - n as n · (m - 1) where the function has m - 1 as a size, or as a product of two of its sizes.
   PrimExpr as_product(const PrimExpr& size) {
     if (!size.is<tir::Add>() && !size.is<tir::Sub>()) return size;
     const PrimExpr form = facts_.spelled(size);
@@ -168,12 +168,17 @@ class SizeSymbols {
     if (fresh) known->second = find_product(size, form);
     return known->second ? known->second : size;
   }
+  static bool is_factor(const PrimExpr& size) { return !tir::as_int(size) && !size.is<tir::Mul>(); }
   PrimExpr find_product(const PrimExpr& size, const PrimExpr& form) {
     for (const tir::VarRef& v : tir::free_vars(size)) {
       if (!in_each_term(v.get(), form)) continue;
       for (const PrimExpr& d : all_)
-        if (!tir::as_int(d) && !d.is<tir::Mul>() && facts_.equal(size, v * d)) return make<tir::Mul>(v, d);
+        if (is_factor(d) && facts_.equal(size, v * d)) return make<tir::Mul>(v, d);
     }
+    for (size_t i = 0; i < all_.size(); ++i)
+      for (size_t j = i; is_factor(all_[i]) && j < all_.size(); ++j)
+        if (is_factor(all_[j]) && facts_.spelled(all_[i] * all_[j]).same_as(form))
+          return make<tir::Mul>(all_[i], all_[j]);
     return {};
   }
   /// The function makes it as a size of its own, or has it as a factor of another size.
