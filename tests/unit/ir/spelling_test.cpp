@@ -226,7 +226,8 @@ TEST(Spelling, WhatChangesTheResultIsRefused) {
        {"z = R.nn.attention(x, x, x, causal_mask=\"BottomRight\")",
         "z = R.strided_slice(x, [0], [1], [3], assume_inbound=True)",
         "z = R.layout_transform(x, index_map=lambda i, j: (i + j,))",
-        "v = R.call_pure_packed(\"f\", x, sinfo_args=R.Tensor(dtype=\"float32\"))\nz = R.argmax(v, axis=None, keepdims=True)",
+        "v = R.call_pure_packed(\"f\", x, sinfo_args=R.Tensor(dtype=\"float32\"))\nz = R.argmax(v, "
+        "axis=None, keepdims=True)",
         "z = R.nn.group_norm(x, x, x, num_groups=2, channel_axis=0, axes=[0])",
         "z = R.layout_transform(x, index_map=lambda i, j: (j, i // 4, i % 2))",
         "z = R.layout_transform(x, index_map=lambda i, j: (i, j // 2, j % 2), pad_value=1.0)",
