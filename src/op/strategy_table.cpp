@@ -218,15 +218,17 @@ using DefineFold = std::function<Tensors(const Call& call, const Tensors& in, co
 
 Strategy fold_strategy(FoldedBy folded, DefineFold define) {
   return Strategy([folded, define = std::move(define)](const Call& call, const Target& target) {
+    const auto blocks_of = [folded](const Call& c, const Target& t) -> std::pair<Blocked, std::string> {
+      const auto& x = tensor_arg(c, 0);
+      const auto shape = shape_of(x);
+      if (!shape) return {std::nullopt, "its shape is not known"};
+      return row_blocks(*shape, folded(c, *shape), x.dtype.bytes(), t);
+    };
     const std::string name = short_name(call);
-    const auto& x = tensor_arg(call, 0);
-    const auto shape = shape_of(x);
-    std::pair<Blocked, std::string> blocks{std::nullopt, "its shape is not known"};
-    if (shape) blocks = row_blocks(*shape, folded(call, *shape), x.dtype.bytes(), target);
     OpImpl by_blocks{.name = name + ".by_blocks", .priority = 12};
-    by_blocks.refuse = [why = blocks.second](const Call&, const Target&) { return why; };
-    by_blocks.define = [define, form = blocks.first](const Call& c, const Tensors& in) {
-      return define(c, in, form);
+    by_blocks.refuse = [blocks_of](const Call& c, const Target& t) { return blocks_of(c, t).second; };
+    by_blocks.define = [define, blocks_of, target](const Call& c, const Tensors& in) {
+      return define(c, in, blocks_of(c, target).first);
     };
     return std::vector<OpImpl>{std::move(by_blocks), own(call, name + ".at_once")};
   });
