@@ -116,7 +116,9 @@ class Interpreter {
 
   // prim_memory.cpp
   /// Binds the symbols of a shape to the sizes of an argument; what is bound must agree.
-  void bind_shape(const Buffer& b, const Storage& s);
+  /// Symbolic sizes that have no value yet are those of the array.
+  void bind_sizes(const Buffer& b, const Storage& s);
+  void check_shape(const Buffer& b, const Storage& s);
   void bind_or_check(const PrimExpr& e, int64_t value, const std::string& name);
   /// The matched buffer is the same memory seen from the region's corner with the source's strides.
   void match_buffer(const MatchBufferRegion& m);

@@ -4,7 +4,13 @@
 
 namespace tenon::prim_interpreter {
 
-void Interpreter::bind_shape(const Buffer& b, const Storage& s) {
+void Interpreter::bind_sizes(const Buffer& b, const Storage& s) {
+  for (size_t i = 0; i < b->shape.size() && s.array.shape().size() == b->shape.size(); ++i)
+    if (const auto* v = b->shape[i].as<Var>(); v && !vars_.count(v))
+      vars_[v] = Lanes(b->shape[i].dtype(), s.array.shape()[i]);
+}
+
+void Interpreter::check_shape(const Buffer& b, const Storage& s) {
   if (s.array.shape().size() != b->shape.size()) {
     // A pointer passed to an internal function carries no shape: only its size is checked, on access.
     if (s.offset || s.array.ndim() == 1) return;
@@ -12,13 +18,7 @@ void Interpreter::bind_shape(const Buffer& b, const Storage& s) {
                                s.array.ndim()));
   }
   for (size_t i = 0; i < b->shape.size(); ++i) {
-    const int64_t actual = s.array.shape()[i];
-    const auto* v = b->shape[i].as<Var>();
-    if (v && !vars_.count(v)) {
-      vars_[v] = Lanes(b->shape[i].dtype(), actual);
-      continue;
-    }
-    const int64_t wanted = integer(b->shape[i]);
+    const int64_t actual = s.array.shape()[i], wanted = integer(b->shape[i]);
     if (wanted != actual && s.offset == 0)
       error("T0353",
             fmt::format("dimension {} of buffer {} is {}, the argument has {}", i, b->name, wanted, actual));

@@ -19,13 +19,15 @@ void Interpreter::run(const PrimFunc& f, const std::vector<Storage>& storages,
     }
   }
   // Scalars are bound first, then symbolic sizes from the arrays' shapes; what is bound must agree.
-  next_storage = 0;
-  for (const VarRef& p : f->params) {
-    if (!f->buffer_map.contains(p)) {
-      if (p->dtype.is_handle()) ++next_storage;
-      continue;
+  for (const auto bind : {&Interpreter::bind_sizes, &Interpreter::check_shape}) {
+    next_storage = 0;
+    for (const VarRef& p : f->params) {
+      if (!f->buffer_map.contains(p)) {
+        if (p->dtype.is_handle()) ++next_storage;
+        continue;
+      }
+      (this->*bind)(f->buffer_map.at(p), storages[next_storage++]);
     }
-    bind_shape(f->buffer_map.at(p), storages[next_storage++]);
   }
   try {
     exec(f->body);

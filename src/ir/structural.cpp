@@ -98,9 +98,18 @@ class Compare {
 
   bool run(const Any& a, const Any& b) {
     stack_.push_back({a, b, false, -1, ""});
-    while (!stack_.empty()) {
+    while (!stack_.empty() || !computed_.empty()) {
+      if (stack_.empty() || !stack_.back().def) {
+        std::ranges::move(computed_, std::back_inserter(stack_));
+        computed_.clear();
+      }
       Task t = std::move(stack_.back());
       stack_.pop_back();
+      if (waits(t)) {
+        t.def = false;
+        computed_.push_back(std::move(t));
+        continue;
+      }
       if (!step(t)) {
         if (names_) difference_ = path(t) + ": " + describe(t.a) + " vs " + describe(t.b);
         return false;
@@ -117,6 +126,11 @@ class Compare {
     auto [ix, fx] = left_.emplace(x, y);
     auto [iy, fy] = right_.emplace(y, x);
     return ix->second == y && iy->second == x;
+  }
+  /// A size that is computed may come before the parameter whose size it is computed from.
+  static bool waits(const Task& t) {
+    const Object* x = t.def && t.a.is_object() ? t.a.object() : nullptr;
+    return x && is_type_index<tir::PrimExprNode>(x->type_index) && !keeps_def(x);
   }
   /// Buffers that nothing here defines, as those of a load alone: other memory is another buffer.
   bool is_free_elsewhere(const Object* x, const Object* y) const {
@@ -218,6 +232,7 @@ class Compare {
   }
   bool map_free_, names_, inside_function_ = false;
   std::vector<Task> stack_;
+  std::vector<Task> computed_;  ///< sizes among definitions, compared behind them
   std::vector<std::pair<int32_t, std::string>> trail_;
   std::unordered_map<const Object*, const Object*> left_, right_;
   struct Met {

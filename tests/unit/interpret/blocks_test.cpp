@@ -148,6 +148,23 @@ def f(A: T.Buffer((6, 8), "int32"), B: T.Buffer((4, 3), "int32")):
   EXPECT_EQ(a.element_int(at(1, 2)), -1);
 }
 
+// A size that a later buffer names is known where an earlier one computes with it.
+TEST(SymbolicSizes, AreThoseOfAllBuffers) {
+  const IRModule m = read(R"(
+@T.prim_func
+def f(a: T.handle, b: T.handle):
+    n = T.int64()
+    A = T.match_buffer(a, (n * 2,), "int64")
+    B = T.match_buffer(b, (n,), "int64")
+    for i in range(n):
+        B[i] = A[i * 2 + 1]
+)");
+  const NDArray b = numbers({3}, i64);
+  EXPECT_EQ(run_error(m, {numbers({6}, i64), b}), "");
+  EXPECT_EQ(values(b), (std::vector<double>{1, 3, 5}));
+  EXPECT_EQ(run_error(m, {numbers({5}, i64), b}), "T0353");
+}
+
 TEST(NestedBlocks, ReductionInsideASpatialBlock) {
   const IRModule m = read(R"(
 @T.prim_func
