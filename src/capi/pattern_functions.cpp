@@ -33,6 +33,14 @@ const bool pattern_functions_registered = [] {
       },
       "a call of a packed function");
   add_function(
+      "dpl.FunctionPattern.new", {"params", "body"},
+      [](const Any& params, const dpl::DFPattern& body) {
+        const bool any = params.is_none();
+        return make<dpl::FunctionPattern>(any ? Array<dpl::DFPattern>() : params.as<Array<dpl::DFPattern>>(),
+                                          body, any);
+      },
+      "a function by its parameters (None: whatever it takes) and result");
+  add_function(
       "dpl.dup", {"pattern"},
       [](const dpl::DFPattern& pattern) {
         dpl::DFPattern other = pattern;

@@ -272,8 +272,8 @@ class Matcher {
   }
 
   bool function(const FunctionPattern& p, const graph::Function& f) {
-    if (p.params.size() != f.params.size()) return false;
-    for (size_t i = 0; i < p.params.size(); ++i)
+    if (!p.any_params && p.params.size() != f.params.size()) return false;
+    for (size_t i = 0; i < p.params.size() && !p.any_params; ++i)
       if (!run(p.params[i], f.params[i])) return false;
     return inner(p.body, DataflowView(f.body, view_->module()), f.body);
   }

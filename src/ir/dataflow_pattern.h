@@ -157,13 +157,16 @@ struct TupleGetItemPattern : PatternBase<TupleGetItemPattern> {
     f.add("tuple", &TupleGetItemPattern::tuple).add("index", &TupleGetItemPattern::index);
   }
 };
-/// A function whose result is `body` over `params`.
+/// A function whose result is `body` over `params`; `any_params`: whatever it takes.
 struct FunctionPattern : PatternBase<FunctionPattern> {
   Array<DFPattern> params;
   DFPattern body;
+  bool any_params = false;
   static constexpr std::string_view type_key = "dpl.FunctionPattern";
   static void fields(auto& f) {
-    f.add("params", &FunctionPattern::params).add("body", &FunctionPattern::body);
+    f.add("params", &FunctionPattern::params)
+        .add("body", &FunctionPattern::body)
+        .add("any_params", &FunctionPattern::any_params);
   }
 };
 /// A choice by its condition and what its ways give.

@@ -15,7 +15,8 @@ constexpr const char* kForms =
     "patterns are wildcard(), is_const(), is_var(\"NAME\"), is_dfv, is_gv, ExternFuncPattern, "
     "is_op(\"NAME\")(ARGUMENTS), is_call_tir(\"NAME\", p), is_call_dps_packed, is_call_packed, "
     "is_shape([…]), "
-    "is_tuple([…]), is_tuple_get_item(p, i), is_if(p, q, r), is_let(v, p, q), FunctionPattern([…], p), p | "
+    "is_tuple([…]), is_tuple_get_item(p, i), is_if(p, q, r), is_let(v, p, q), FunctionPattern([…], p), "
+    "FunctionPattern(None, p), p | "
     "q, "
     "p & q, ~p, p ^ q, p >> q, p.used_by(q, i), only_used_by, has_attr, has_type, has_shape, has_dtype, "
     "same_shape_as, optional, dominates and dup";
@@ -234,6 +235,7 @@ class PatternReader {
     }
     if (name == "FunctionPattern") {
       if (!takes(a, 2, 2)) return {};
+      if (script::is_none(item(1))) return make<FunctionPattern>(Array<DFPattern>(), pattern(item(2)), true);
       if (item(1)->kind != ExprKind::list) return mistake(item(1), "the parameters of a function are a list");
       return make<FunctionPattern>(patterns(item(1)->items), pattern(item(2)));
     }

@@ -264,17 +264,24 @@ GivenArguments Converter::respelled(const SpelledOp& op, const Ast* call) {
 /// annotation's.
 Expr Converter::old_call_tir(const Ast* a, Sequence& seq, const Ast* annotation) {
   const Ast *shape = a->items[1], *f = a->items[2], *inputs = a->items[3];
-  Expr given = leaf(shape, seq);
-  if (given && given->type && !given->type.is<ShapeType>() && !given->type.is<ObjectType>())
-    fail("T0232", fmt::format("the output shape of call_tir is a {}", print(given->type)), shape,
-         "a shape such as (n, 4) stands first");
+  Expr given;
+  bool ok = attempt(span(shape), [&] {
+    given = leaf(shape, seq);
+    if (given && given->type && !given->type.is<ShapeType>() && !given->type.is<ObjectType>())
+      fail("T0232", fmt::format("the output shape of call_tir is a {}", print(given->type)), shape,
+           "a shape such as (n, 4) stands first");
+  });
   Array<Expr> items;
-  for (const Ast* x : items_of(inputs)) {
-    Expr e = leaf(x, seq);
-    if (e && ((e->type && e->type.is<ShapeType>()) || e.is<ShapeExpr>()))
-      fail("T0232", "a shape stands where a tensor is needed", x);
-    items.push_back(e);
-  }
+  for (const Ast* x : items_of(inputs))
+    ok = attempt(span(x),
+                 [&] {
+                   const Expr e = leaf(x, seq);
+                   if (e && ((e->type && e->type.is<ShapeType>()) || e.is<ShapeExpr>()))
+                     fail("T0232", "a shape stands where a tensor is needed", x);
+                   items.push_back(e);
+                 }) &&
+         ok;
+  if (!ok) throw Failed();
   auto out = make<TensorType>();
   if (annotation) {
     Type t = type(annotation);

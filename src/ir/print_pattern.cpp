@@ -115,7 +115,8 @@ class PatternPrinter {
     if (const auto* d = p.as<DominatorPattern>())
       return fmt::format("{}.dominates({}, {})", text(d->parent), text(d->child), text(d->path));
     if (const auto* f = p.as<FunctionPattern>())
-      return fmt::format("FunctionPattern([{}], {})", list(f->params), text(f->body));
+      return fmt::format("FunctionPattern({}, {})",
+                         f->any_params ? "None" : fmt::format("[{}]", list(f->params)), text(f->body));
     if (const auto* c = p.as<IfPattern>())
       return fmt::format("is_if({}, {}, {})", text(c->condition), text(c->true_branch),
                          text(c->false_branch));

@@ -220,6 +220,11 @@ class Module:
   };
   EXPECT_TRUE(match_pattern(call_of("exp"), y, v));
   EXPECT_FALSE(match_pattern(call_of("tanh"), y, v));
+  for (const char* op : {"exp", "tanh"}) {
+    const DFPattern f_of_any = make<FunctionPattern>(Array<DFPattern>(), unary(op), true);
+    EXPECT_EQ(match_pattern(make<CallPattern>(f_of_any, Array<DFPattern>{any()}), y, v).has_value(),
+              op == std::string("exp"));
+  }
   AttrMap attrs;
   attrs.set("Composite", Any("mine.exp"));
   EXPECT_TRUE(

@@ -34,6 +34,7 @@ dense = is_op("nn.dense")(x, is_const())
     ("lib.whole", dense.dominates(is_op("add")())),
     ("lib.tuple", is_tuple_get_item(is_tuple([x, is_const()]), 1) | is_tuple_get_item(is_tuple())),
     ("lib.function", FunctionPattern([x], is_op("exp")(x))),
+    ("lib.function_of_any", FunctionPattern(None, is_op("exp")(wildcard()))),
     ("lib.sequence", is_op("exp")() ^ is_op("nn.relu")() >> is_op("add")()),
     ("lib.any", wildcard()(x)),
     ("lib.named", is_op("add")(is_var("x"), is_dfv()) | is_gv("f")(is_var()) | dpl.ExternFuncPattern("g")()),
