@@ -51,7 +51,7 @@ dense = is_op("nn.dense")(x, is_const())
 
 TEST(PatternText, EveryKindIsReadAndPrinted) {
   const auto table = parse_patterns(kAllKinds);
-  EXPECT_EQ(table->patterns.size(), 19u);
+  EXPECT_EQ(table->patterns.size(), 20u);
   const std::string printed = to_text(table);
   const auto again = parse_patterns(printed);
   EXPECT_EQ(to_text(again), printed);
