@@ -117,14 +117,14 @@ class Patterns(unittest.TestCase):
         x, v = wildcard(), is_var()
         exp, copy = is_op("exp")(x), wildcard()
         for pattern, yes, no in [
-                (is_op("exp")(is_var("a")), "e", "t"), (is_op("add")(is_dfv("e"), wildcard()), "s", "w"), (is_op("exp")(is_dfv()), "h", "e"),
+                (is_op("exp")(is_var("a")), "e", "t"), (is_op("add")(is_dfv("e"), wildcard()), "s", "h"), (is_op("exp")(is_dfv()), "h", "e"),
                 (is_call_tir("double", [is_op("exp")()]), "d", "k"), (is_call_tir("", wildcard()), "k", "e"),
                 (is_call_packed("test.some"), "q", "d"), (is_call_packed("test.some", [is_op("exp")()]), "q", "d"),
                 (is_op("call_tir")(is_gv("double"), varg_default_wildcard=True), "k", "q"),
                 (is_op("reshape")(wildcard(), is_shape([3, 2])), "r", "n"), (is_shape((3, 2)), "z", "e"),
                 (is_tuple([is_op("tanh")(), is_op("exp")()], unordered=True), "p", "s"),
                 (is_if(wildcard(), is_op("tanh")(is_op("exp")()), is_op("exp")()), "i", "e"),
-                (is_let(v, is_op("exp")(), is_op("add")(v, wildcard())), "s", "w"),
+                (is_let(v, is_op("exp")(), is_op("add")(v, wildcard())), "s", "h"),
                 (is_op("add")(exp, wildcard().same_shape_as(exp)), "s", "w"), (is_op("add")(wildcard().same_shape_as(copy), copy), "s", "w"),
                 (is_op("exp")(x).used_by(is_op("add")(), 0), "s", "h"), (is_op("exp")().used_by(is_op("add")(), 1), "w", "s"),
                 (is_op("nn.relu")().only_used_by(is_op("exp")(), 0), "h", "e"), (is_op("exp")(x.dup()) ^ (is_op("add")() ^ is_op("tanh")()), "u", "t")]:
