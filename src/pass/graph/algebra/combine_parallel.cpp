@@ -253,8 +253,8 @@ class CombineParallel : public BodyRewriter {
       groups_.push_back(std::move(b));
     }
   }
-  /// Vectors that one contraction less fills save more multiply-adds than the cuts cost. Images of fewer
-  /// channels than a vector has lanes have their pixels in lanes.
+  /// Together they fill fewer vectors, and the multiply-adds that this saves are more than the cuts cost.
+  /// Images of fewer channels than a vector has lanes have pixels in their lanes.
   bool gains(const Branches& b) const {
     int64_t apart = 0;
     for (const VarRef& v : b.vars) {
