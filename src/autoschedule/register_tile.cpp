@@ -15,7 +15,7 @@ constexpr size_t kMostCopies = 2;  ///< of operands
 /// A tile across fused axes of symbolic size may take as long: a run of them has fewer edges than its last.
 constexpr double kFusedSymbolicTime = 1.01;
 /// And one across rows of images: late in a network these are a few elements wide.
-constexpr double kPlaneTime = 1.03;
+constexpr double kPlaneTime = 1.035;
 
 RuleOutcome tile_contraction(Draft& draft, BlockRV reduction, BlockRV epilogue,
                              const std::vector<Buffer>& copies);

@@ -67,7 +67,7 @@ constexpr double kRowPointerCycles = 1;
 /// Rows across those of an image have a pointer each, for which x86-64 has so many general registers, and
 /// places that are found one from the other.
 constexpr int64_t kPlanePointers = 12;
-constexpr double kPlaneRowCycles = 3;
+constexpr double kPlaneRowCycles = 3, kPlanePointerCycles = 0.5;
 constexpr double kClamped = 1.01;  ///< rows that do not fit are clamped, each at an address of its own
 /// Rows that lie far apart, for each row: the prefetcher follows few streams, and a page each.
 constexpr int64_t kApart = 128, kFarApart = 2048;  ///< elements
@@ -278,9 +278,10 @@ constexpr double kNearShare = 0.5;
 bool stays_near(double bytes, const Target& target) {
   return bytes <= kNearShare * double(target->l1d_bytes);
 }
-/// Does the operand of the lanes stay in the first cache while rows of symbolic number pass by?
+/// Does the operand of a product's lanes stay in the first cache while rows of symbolic number pass by?
+/// (Windows read images, which are what fills it.)
 bool stays_near(const Nest& n, const Access& l, const Tile& t, const Target& target) {
-  if (t.rows < 0 || !n.symbolic(t.rows) || l.stride[size_t(t.rows)] != 0) return false;
+  if (is_window(n) || t.rows < 0 || !n.symbolic(t.rows) || l.stride[size_t(t.rows)] != 0) return false;
   const int64_t elements = elements_of(l.buffer);
   return elements > 0 && stays_near(double(elements) * double(l.element_bits()) / 8, target);
 }
@@ -351,13 +352,15 @@ double symbolic_window(const Nest& n) {
 /// Cycles of a step for pointers to rows that lie at symbolic distances, in a window.
 double row_pointers(const Nest& n, const Tile& t) {
   if (!is_window(n)) return 0;
-  if (t.rows >= 0 && t.rows == n.plane) return kPlaneRowCycles * double(t.row_count) / steps_of(n);
+  const int64_t last = n.extent[size_t(n.reduce.back())];
+  const double steps = double(last == kUnknown ? kAssumedSum : std::max<int64_t>(1, last));
+  if (t.rows >= 0 && t.rows == n.plane)
+    return double(t.row_count) * (kPlaneRowCycles / steps_of(n) + kPlanePointerCycles / steps);
   double rows = 0;
   for (const Access& l : n.loads)
     for (int i : {t.rows, t.rows2})
       if (i >= 0 && l.step(i, t.size(i)) >= kIrregular) rows += double(t.size(i));
-  const int64_t last = n.extent[size_t(n.reduce.back())];
-  return rows * kRowPointerCycles / double(last == kUnknown ? kAssumedSum : std::max<int64_t>(1, last));
+  return rows * kRowPointerCycles / steps;
 }
 
 /// Does a tile at the end repeat the last row, so that each row has an address of its own? (In a window it
