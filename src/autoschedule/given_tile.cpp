@@ -27,13 +27,15 @@ int iterator_of(const Facts& f, const std::string& name) {
   refuse(f, "it has no axis '" + name + "'");
 }
 
-/// The iterators of "h*w", which must be neighbours that every access walks as one array.
+/// The iterators of "h*w", which must be neighbours that every access walks as one array, or those of a
+/// plane.
 Fusion fusion_of(const Facts& f, const std::string& names) {
   Fusion out{iterator_of(f, names.substr(0, names.find('*'))), 1};
+  std::vector<Fusion> runs = fusable(f);
+  if (const auto images = plane(f)) runs.push_back(*images);
   for (size_t at = names.find('*'); at != names.npos; ++out.count) {
     const size_t end = names.find('*', at + 1);
     const int next = iterator_of(f, names.substr(at + 1, end == names.npos ? end : end - at - 1));
-    const std::vector<Fusion> runs = fusable(f);
     if (next != out.first + out.count || std::none_of(runs.begin(), runs.end(), [&](const Fusion& run) {
           return out.first >= run.first && next < run.first + run.count;
         }))

@@ -449,7 +449,7 @@ int64_t panel_vectors(int64_t rows, int64_t columns, int64_t steps, int64_t lane
   double most = 0;
   const bool near = rows == kUnknown && stays_near(double(columns * steps * bytes), target);
   for (int64_t vectors : {1, 2, 3, 4, 5, 6}) {
-    if (vectors == 5 && rows != kUnknown) continue;
+    if (vectors == 5 && rows != kUnknown) continue;  // known rows keep the widths that were measured
     for (int64_t m = 1; m <= (rows == kUnknown ? kPanelRows : std::min(kPanelRows, rows)); ++m) {
       const int64_t accumulators = m * vectors;
       if (accumulators + vectors + 1 > target->vector_registers - kReserved) continue;

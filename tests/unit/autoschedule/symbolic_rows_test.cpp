@@ -372,7 +372,8 @@ Program windows(int64_t in, int64_t out, int64_t stride) {
 TEST(SymbolicRows, OfImagesUnderAWindowAreOneRun) {
   for (const auto& [in, out, stride] : {std::array<int64_t, 3>{1, 2, 1}, {2, 1, 2}, {1, 4, 1}}) {
     const Program p = windows(in, out, stride);
-    const tir::PrimFunc f = default_schedule(p.function, target_of({512, 32}));
+    std::vector<RuleAttempt> attempts;
+    const tir::PrimFunc f = default_schedule(p.function, target_of({512, 32}), &attempts);
     EXPECT_NE(steps_of(f).find("fuse_iterators"), std::string::npos) << steps_of(f);
     EXPECT_EQ(problems_of(f), "");
     for (const auto& [h, w] :
@@ -380,6 +381,19 @@ TEST(SymbolicRows, OfImagesUnderAWindowAreOneRun) {
       const std::map<std::string, int64_t> sizes{{"batch", 2}, {"h", h}, {"w", w}};
       ASSERT_TRUE(same(run(p.function, sizes), run(f, sizes))) << h << "x" << w << "\n" << print(f);
     }
+    // What was recorded is a tile that may be given.
+    const auto made = std::ranges::find_if(attempts, [](const RuleAttempt& a) {
+      return a.outcome == RuleOutcome::applied && a.tile.size() > 0;
+    });
+    ASSERT_NE(made, attempts.end());
+    tir::PrimFunc given = p.function;
+    given.edit()->body = rewrite(given->body, [&](const tir::Block& b) -> tir::Stmt {
+      if (b.name != "Y") return {};
+      Ref<tir::Block> out(&b);
+      out.edit()->annotations.set("tile", Any(made->tile));
+      return out;
+    });
+    EXPECT_EQ(steps_of(default_schedule(given, target_of({512, 32}))), steps_of(f));
   }
 }
 
