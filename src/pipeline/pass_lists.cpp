@@ -31,7 +31,7 @@ const Chapter kGraph[] = {
     {"quantised networks",
      {"tabulate_bytes", "fake_quantization_to_integer", "qnn_canonicalize", "narrow_contraction",
       "narrow_product", "scale_after_product", "eliminate_dead_code"}},
-    {"one spelling", {"simplify_inference", "einsum_to_matmul", "canonicalize"}},
+    {"one spelling", {"simplify_inference", "einsum_to_matmul", "dft_to_matmul", "canonicalize"}},
     // What is constant folds before patterns look for constants.
     {"constants", {"fold_constant", "simplify_expr"}},
     {"algebra",

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Passes that run on request or at -O3: combined contractions, orders of products, mixed precision.
+#include "op/attrs_signal.h"
 #include "support.h"
 #include "target/target.h"
 
@@ -390,6 +391,43 @@ TEST(EinsumToMatmul, ThreeOperandsAreTakenTwoAtATime) {
     else
       EXPECT_EQ(std::ranges::count(ops_of(out), "matmul"), 2) << c.subscripts << "\n" << print(out);
   }
+}
+
+/// Lengths that cut the signal or go beyond it, both directions, halves of frequencies, any number of rows.
+TEST(DftToMatmul, ComputesTheSame) {
+  struct {
+    int64_t terms, parts, length;
+    bool inverse, onesided;
+    Names ops;
+  } cases[] = {{1, 1, 1, false, false, {"reshape", "matmul", "reshape"}},
+               {5, 2, 5, true, false, {"reshape", "matmul", "reshape"}},
+               {24, 1, 24, false, true, {"reshape", "matmul", "reshape"}},
+               {13, 2, 24, true, true, {"reshape", "matmul", "reshape"}},
+               {4, 2, 9, true, true, {"reshape", "matmul", "reshape"}},
+               {3, 2, 7, false, false, {"reshape", "matmul", "reshape"}},
+               {30, 2, 12, false, false, {"strided_slice", "reshape", "matmul", "reshape"}},
+               {600, 1, 600, false, true, {"signal.dft"}}};
+  for (const auto& c : cases)
+    for (const int64_t rows : {0, 1, 3}) {
+      Model m;
+      const Expr x = m.param("x", {tir::var("n"), c.terms, c.parts});
+      const IRModule in = m.done(
+          m.op("signal.dft", {x, op::shape({c.length})}, op::make_attrs<op::DftAttrs>([&](op::DftAttrs& a) {
+                 a.inverse = c.inverse;
+                 a.onesided = c.onesided;
+               })));
+      const IRModule out = apply(in, {"dft_to_matmul"}, {random_array({rows, c.terms, c.parts})}, 1e-5);
+      EXPECT_EQ(ops_of(out), c.ops) << c.length << "\n" << print(out);
+    }
+}
+
+TEST(DftToMatmul, FramesUnderAWindow) {
+  Model m;
+  const Expr x = m.param("x", {tir::var("n"), 50, 1}), w = m.param("w", {12});
+  const IRModule in = m.done(m.op("signal.stft", {x, w}, op::make_attrs<op::StftAttrs>(int64_t(5), true)));
+  const IRModule out =
+      apply(in, {"dft_to_matmul"}, {random_array({2, 50, 1}), random_array({12}, f32, 5)}, 1e-5);
+  EXPECT_EQ(ops_of(out), (Names{"reshape", "signal.frame", "multiply", "matmul", "reshape"}));
 }
 
 TEST(FoldTranspose, DenseOfManyRowsByWhatIsNoConstant) {
