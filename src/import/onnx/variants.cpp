@@ -58,10 +58,8 @@ bool Importer::fork_on_ranks(NodeContext& n, const PrimExpr& size, std::function
   rank_nodes_ += ranks * following_;
   Fork f;
   f.opset = n.opset, f.since = n.since;
-  Value have(small_of(i64, {}, {size}));
-  const Expr number = expr_of(have, n.origin);
   for (int64_t rank = 0; rank <= kMaxRank; ++rank)
-    f.conditions.push_back(n.op("equal", {number, n.scalar(double(rank), i64)}));
+    f.conditions.push_back(make<graph::PrimValue>(tir::eq(size, PrimExpr(rank))));
   f.convert = [this, known = std::move(known), &node = *converting_, &env = n.env, where = n.where()](
                   size_t variant, Scope& outputs) {
     if (variant < ranks) {
@@ -87,13 +85,9 @@ bool Importer::fork_on_sizes(NodeContext& n, const std::vector<KnownSizes>& equa
   if (variants_ + equal.size() > kMaxVariants || variant_nodes_ + copies > kMaxVariantNodes) return false;
   variants_ += equal.size();
   variant_nodes_ += copies;
-  const auto number = [&](const PrimExpr& e) {
-    Value v(small_of(i64, {}, {e}));
-    return expr_of(v, n.origin);
-  };
   Fork f;
   f.opset = n.opset, f.since = n.since;
-  for (const KnownSizes& k : equal) f.conditions.push_back(n.op("equal", {number(k.a), number(k.b)}));
+  for (const KnownSizes& k : equal) f.conditions.push_back(make<graph::PrimValue>(tir::eq(k.a, k.b)));
   f.convert = [this, equal, last, opset = n.opset, since = n.since, &node = *converting_, &env = n.env](
                   size_t variant, Scope& outputs) {
     for (size_t i = 0; i < equal.size() && i <= variant; ++i)

@@ -237,7 +237,7 @@ class Canonicalize : public BodyRewriter {
     std::optional<double> c = scalar_constant(n.condition);
     if (!c)
       if (const auto* p = n.condition.as<PrimValue>())
-        if (auto v = tir::as_int(p->value)) c = double(*v);
+        if (auto v = tir::as_int(simplify(p->value))) c = double(*v);
     if (!c) return value;
     const Expr& taken = *c != 0 ? n.true_branch : n.false_branch;
     for (const Binding& b : bindings_of(taken)) splice(b);
