@@ -30,8 +30,9 @@ struct Transform {
 
   /// cos and sin of so many parts of a turn: whole quarters have no rounding.
   std::pair<double, double> turn(int64_t part) const {
-    if (4 * part % length == 0) {
-      const auto quarter = 4 * part / length;
+    constexpr int64_t kQuarters = 4;
+    if (kQuarters * part % length == 0) {
+      const int64_t quarter = kQuarters * part / length;
       return {quarter == 0 ? 1 : quarter == 2 ? -1 : 0, quarter == 1 ? 1 : quarter == 3 ? -1 : 0};
     }
     const double angle = 2 * std::numbers::pi * double(part) / double(length);
