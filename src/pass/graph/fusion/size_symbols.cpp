@@ -175,11 +175,22 @@ class SizeSymbols {
       for (const PrimExpr& d : all_)
         if (is_factor(d) && facts_.equal(size, v * d)) return make<tir::Mul>(v, d);
     }
-    for (size_t i = 0; i < all_.size(); ++i)
-      for (size_t j = i; is_factor(all_[i]) && j < all_.size(); ++j)
-        if (is_factor(all_[j]) && facts_.spelled(all_[i] * all_[j]).same_as(form))
-          return make<tir::Mul>(all_[i], all_[j]);
+    for (const auto& [product, factors] : products_of_two())
+      if (product.same_as(form)) return factors;
     return {};
+  }
+  /// Canonical forms of the products of two sizes, made once.
+  const std::vector<std::pair<PrimExpr, PrimExpr>>& products_of_two() {
+    if (!products_of_two_.empty()) return products_of_two_;
+    std::vector<PrimExpr> sizes;  // each once
+    for (const PrimExpr& d : all_)
+      if (is_factor(d) && std::ranges::none_of(sizes, [&](const PrimExpr& e) { return facts_.equal(d, e); }))
+        sizes.push_back(d);
+    for (size_t i = 0; i < sizes.size(); ++i)
+      for (size_t j = i; j < sizes.size(); ++j)
+        products_of_two_.emplace_back(facts_.spelled(sizes[i] * sizes[j]),
+                                      make<tir::Mul>(sizes[i], sizes[j]));
+    return products_of_two_;
   }
   /// The function makes it as a size of its own, or has it as a factor of another size.
   bool stands_apart(const PrimExpr& factor, const PrimExpr& size) {
@@ -330,6 +341,7 @@ class SizeSymbols {
 
   std::vector<PrimExpr> inside_;  ///< sizes of what the function makes
   std::vector<PrimExpr> all_;     ///< and of what it takes
+  std::vector<std::pair<PrimExpr, PrimExpr>> products_of_two_;
   std::vector<PrimExpr> hidden_;
   bool takes_sizes_ = false;  ///< the last parameter is for sizes
   std::vector<std::pair<PrimExpr, tir::VarRef>> sizes_;

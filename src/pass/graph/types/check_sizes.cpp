@@ -14,6 +14,7 @@
 // past the end of its arguments. What a primitive function takes for granted is checked where it is called.
 // Needs: types. Keeps: values and their types; equal checks of a scope, and
 // what the analyzer proves, are made once or not at all, those that the program brings included.
+#include <algorithm>
 #include <map>
 #include <set>
 
@@ -121,22 +122,28 @@ class CheckSizes : public BodyRewriter {
     note(a);
     if (scopes_.size() == 1 && !a.or_one) find_same(a);
   }
+  /// Among the sizes of inputs; -1: it is none.
+  std::ptrdiff_t place_of(const tir::VarRef& size) const {
+    const auto at = std::ranges::find_if(inputs_, [&](const tir::VarRef& x) { return x.same_as(size); });
+    return at == inputs_.end() ? -1 : at - inputs_.begin();
+  }
   /// n · c and m · c are equal where n and m are, and nowhere else when c is no zero.
   void find_same(const op::SizeFact& a) {
-    for (size_t i = 0; same_sizes_.empty() && i < inputs_.size(); ++i)
-      for (size_t j = i + 1; j < inputs_.size(); ++j) {
-        const tir::VarRef &n = inputs_[i], &m = inputs_[j];
-        const bool swapped = mentions(a.want, n.get());
-        const PrimExpr &of_n = swapped ? a.want : a.have, &of_m = swapped ? a.have : a.want;
-        if (!mentions(of_n, n.get()) || mentions(of_n, m.get()) || !mentions(of_m, m.get()) ||
-            mentions(of_m, n.get()))
+    for (const tir::VarRef& n : tir::free_vars(a.have))
+      for (const tir::VarRef& m : tir::free_vars(a.want)) {
+        const auto first = place_of(n), second = place_of(m);
+        if (!same_sizes_.empty() || first < 0 || second < 0 || mentions(a.want, n.get()) ||
+            mentions(a.have, m.get()))
           continue;
-        const PrimExpr c = analyzer_.simplify(tir::substitute(of_n, {{n.get(), PrimExpr(1)}}));
-        if (!analyzer_.can_prove_ge(c, 1) || !analyzer_.can_prove_equal(of_n, n * c) ||
-            !analyzer_.can_prove_equal(of_m, m * c))
+        const PrimExpr c = analyzer_.simplify(tir::substitute(a.have, {{n.get(), PrimExpr(1)}}));
+        if (!analyzer_.can_prove_ge(c, 1) || !analyzer_.can_prove_equal(a.have, n * c) ||
+            !analyzer_.can_prove_equal(a.want, m * c))
           continue;
-        same_sizes_[m.get()] = n;
-        return;
+        // The first one stays.
+        if (first < second)
+          same_sizes_[m.get()] = n;
+        else
+          same_sizes_[n.get()] = m;
       }
   }
 
