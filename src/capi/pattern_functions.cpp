@@ -33,9 +33,9 @@ const bool pattern_functions_registered = [] {
       },
       "a call of a packed function");
   add_function(
-      "dpl.FunctionPattern.new", {"params", "body"},
-      [](const Any& params, const dpl::DFPattern& body) {
-        const bool any = params.is_none();
+      "dpl.FunctionPattern.new", {"params", "body", {"any_params", Any(false)}},
+      [](const Any& params, const dpl::DFPattern& body, bool any_params) {
+        const bool any = any_params || params.is_none();
         return make<dpl::FunctionPattern>(any ? Array<dpl::DFPattern>() : params.as<Array<dpl::DFPattern>>(),
                                           body, any);
       },
