@@ -136,6 +136,22 @@ class Inspect(Command):
         self.ok("run", self.tmp / "d.so", "--dim", "batch=8")
         self.refused(2, "run", self.tmp / "d.so", "--dim", "batch=9", words=["T0505", "at most 8"])
 
+
+    def test_a_bound_of_a_size_that_must_equal_another(self):
+        module = self.tmp / "join.tir"
+        module.write_text(
+            "@R.function\n"
+            'def main(x: R.Tensor((n, 3), "float32"), y: R.Tensor((m, 4), "float32")):\n'
+            "    return R.concat((x, y), axis=1)\n"
+        )
+        artifact = self.tmp / "join.so"
+        for name in ("n", "m"):
+            self.ok("compile", module, "--dim-max", f"{name}=8", "-o", artifact)
+            self.ok("run", artifact, "-i", "x=8x3xf32", "-i", "y=8x4xf32")
+            refused = tenon("run", artifact, "-i", "x=16x3xf32", "-i", "y=16x4xf32")
+            self.assertIn("T0505", refused.stderr)
+            self.assertIn(f"dimension `{name}` is 16, the model was compiled for at most 8", refused.stderr)
+
     def test_ops(self):
         text = self.ok("ops", "nn.conv2d")
         for word in ("strides", "padding", "fusion kind"):

@@ -38,6 +38,7 @@
 #include "ir/walk.h"
 #include "pass/graph/lowering/lower_function.h"
 #include "pass/graph/lowering/plan_memory_order.h"
+#include "pass/graph/types/size_bounds.h"
 
 namespace tenon {
 namespace graph {
@@ -146,9 +147,6 @@ static const Option<bool> kInPlace("plan_memory.in_place", true, "results take t
 static const Option<bool> kConcat("plan_memory.concat", true, "parts are written into their concatenation");
 static const Option<bool> kReorder("plan_memory.reorder", true,
                                    "pure bindings change places where that makes the arena smaller");
-static const Option<Map<std::string, int64_t>> kBounds("plan_memory.bounds", {},
-                                                       "the most of symbolic sizes (--dim-max)",
-                                                       {.least = 0});
 
 static IRModule plan_memory(IRModule module, PassContext& context) {
   using namespace graph;
@@ -156,7 +154,7 @@ static IRModule plan_memory(IRModule module, PassContext& context) {
   options.in_place = context.options.get(kInPlace);
   options.concat = context.options.get(kConcat);
   options.reorder = context.options.get(kReorder);
-  for (const auto& [name, most] : context.options.get(kBounds)) options.bounds[name] = most;
+  for (const auto& [name, most] : context.options.get(kSizeBounds)) options.bounds[name] = most;
   std::set<std::string> without;
   const auto callers = callers_of(module, without);
   std::set<std::string> aliased, joined, called;
@@ -231,7 +229,7 @@ const Pass& plan_memory_pass = register_pass({
     .level = 0,
     .summary = "places of intermediate tensors in one arena",
     .needs = {"lower_to_call_tir"},
-    .options = {kInPlace, kConcat, kReorder, kBounds},
+    .options = {kInPlace, kConcat, kReorder, kSizeBounds},
 });
 
 }  // namespace tenon

@@ -25,6 +25,7 @@
 #include "op/body_rewriter.h"
 #include "op/infer.h"
 #include "pass/graph/lowering/lower_function.h"
+#include "pass/graph/types/size_bounds.h"
 
 namespace tenon {
 namespace graph {
@@ -157,18 +158,21 @@ class CheckSizes : public BodyRewriter {
   tir::VarMap same_sizes_;
 };
 
-/// Sizes of the inputs, where the function is what a user calls.
-std::vector<tir::VarRef> sizes_of_inputs(const Function& f) {
+/// Sizes of the inputs, where the function is what a user calls; those that the user gave a bound keep their
+/// names.
+std::vector<tir::VarRef> sizes_of_inputs(const Function& f, const Map<std::string, int64_t>& bounds) {
   std::vector<tir::VarRef> out;
   if (!f.attrs.contains("global_symbol")) return out;
   for (const VarRef& p : f.params)
     if (p->declared.is<TensorType>()) symbols_of(p->declared, out);
+  std::erase_if(out, [&](const tir::VarRef& v) { return bounds.contains(v->name); });
   return out;
 }
 
-Ref<Function> with_checks(Ref<Function> f, GivenUpProofs& given_up, const Primitives& primitives) {
+Ref<Function> with_checks(Ref<Function> f, GivenUpProofs& given_up, const Primitives& primitives,
+                          const Map<std::string, int64_t>& bounds) {
   for (;;) {
-    const std::vector<tir::VarRef> inputs = sizes_of_inputs(*f);
+    const std::vector<tir::VarRef> inputs = sizes_of_inputs(*f, bounds);
     CheckSizes checks(given_up, primitives, inputs);
     const Ref<Function> out = checks.run(f);
     if (checks.same_sizes().empty()) return out;
@@ -184,10 +188,11 @@ static IRModule check_sizes(IRModule module, PassContext& context) {
   Primitives primitives;
   for (const auto& [name, object] : module.functions())
     if (const auto f = object.cast<graph::Function>(); f && is_primitive(*f)) primitives[name] = f;
+  const Map<std::string, int64_t> bounds = context.options.get(kSizeBounds);
   GivenUpProofs given_up;
   module = module.map_graph([&](const std::string& name, const Ref<graph::Function>& f) -> ObjectRef {
     if (primitives.contains(name)) return {};
-    const Ref<graph::Function> out = with_checks(f, given_up, primitives);
+    const Ref<graph::Function> out = with_checks(f, given_up, primitives, bounds);
     return out.same_as(f) ? ObjectRef() : ObjectRef(out);
   });
   report_given_up(context, given_up);
