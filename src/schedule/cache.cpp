@@ -36,7 +36,7 @@ std::optional<Array<Range>> part_of(State& s, int32_t id, const BufferRegion& re
     if (!as_int(size) || *as_int(size) < 1) {
       if (!a.can_prove_equal(size, shape)) return std::nullopt;
     } else {
-      smaller = smaller || a.can_prove(lt(size, shape));
+      smaller = smaller || !a.can_prove_equal(size, shape);
     }
     if (!a.can_prove(ge(low, PrimExpr(0))) || !a.can_prove(le(low + size, shape))) return std::nullopt;
   }

@@ -44,6 +44,18 @@ TEST(Cache, GoesBackWhereARunOfTheBlockAroundWrites) {
   }
 }
 
+TEST(Cache, GoesBackAsAPartWhereTheWholeMayBeNoLarger) {
+  for (const int64_t rows : {1, 2, 5}) {
+    Program p = softmax(tir::var("n"), 9);
+    p.sizes = {{"n", rows}};
+    Schedule s(p.function);
+    s.block_rows(s.get_block("out"), 1, 1);
+    const BlockRV back = s.cache_write(s.get_block("out"), 0, "local");
+    EXPECT_EQ(tir::as_int(s.get(back)->reads[0]->buffer->shape[0]), 1);
+    check(p, s);
+  }
+}
+
 TEST(WriteAt, PredicatesOfSplitsOfSplits) {
   Program p = elementwise(5, 7);
   Schedule s(p.function);
