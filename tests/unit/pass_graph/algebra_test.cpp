@@ -429,6 +429,12 @@ TEST(DftToMatmul, FramesUnderAWindow) {
       apply(in, {"dft_to_matmul"}, {random_array({2, 50, 1}), random_array({12}, f32, 5)}, 1e-5);
   EXPECT_EQ(ops_of(out), (Names{"reshape", "signal.frame", "multiply", "matmul", "reshape"}));
 }
+TEST(DftToMatmul, FramesUnderAWindowOfAnotherType) {
+  Model m;
+  const Expr x = m.param("x", {2, 50, 1}), w = m.param("w", {12}, i64);
+  const IRModule in = m.done(m.op("signal.stft", {x, w}, op::make_attrs<op::StftAttrs>(int64_t(5), true)));
+  apply(in, {"dft_to_matmul"}, {random_array({2, 50, 1}), random_array({12}, i64, 5)}, 1e-5);
+}
 
 TEST(FoldTranspose, DenseOfManyRowsByWhatIsNoConstant) {
   for (const int64_t rows : {8, 9})

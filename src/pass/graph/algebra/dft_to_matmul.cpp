@@ -122,8 +122,10 @@ class DftToMatmul : public BodyRewriter {
     const Expr signal = emit(op::op_call("reshape", {call.args[0], shaped(from, 2, {})}, {}, call.origin)),
                frames = emit(op::op_call("signal.frame", {signal},
                                          op::make_attrs<op::FrameAttrs>(*length, a.frame_step), call.origin));
-    return product(emit(op::op_call("multiply", {frames, call.args[1]}, {}, call.origin)), t, to, dtype,
-                   call);
+    Expr window = call.args[1];
+    if (as_tensor(window)->dtype != dtype)
+      window = emit(op::op_call("cast", {window}, op::make_attrs<op::CastAttrs>(dtype), call.origin));
+    return product(emit(op::op_call("multiply", {frames, window}, {}, call.origin)), t, to, dtype, call);
   }
 
   Expr product(const Expr& rows, const Transform& t, const Array<PrimExpr>& to, DataType dtype,

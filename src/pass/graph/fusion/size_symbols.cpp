@@ -164,11 +164,13 @@ class SizeSymbols {
   PrimExpr as_product(const PrimExpr& size) {
     if (!size.is<tir::Add>() && !size.is<tir::Sub>()) return size;
     const PrimExpr form = facts_.spelled(size);
+    if (tir::as_int(form)) return size;
     const auto [known, fresh] = products_.try_emplace(form.get());
     if (fresh) known->second = find_product(size, form);
     return known->second ? known->second : size;
   }
-  static bool is_factor(const PrimExpr& size) { return !tir::as_int(size) && !size.is<tir::Mul>(); }
+  /// Numbers are none, however they are written: 1 is a factor of everything.
+  bool is_factor(const PrimExpr& size) { return !size.is<tir::Mul>() && !tir::as_int(facts_.spelled(size)); }
   PrimExpr find_product(const PrimExpr& size, const PrimExpr& form) {
     for (const tir::VarRef& v : tir::free_vars(size)) {
       if (!in_each_term(v.get(), form)) continue;
