@@ -72,6 +72,20 @@ TEST(PromoteF16, OtherTypesAndTargetsStay) {
   EXPECT_EQ(operands_of(promoted(moved), "permute_dims"), (std::vector<DataType>{f16}));
 }
 
+TEST(PromoteF16, WhatWidensItsOperandStays) {
+  Model m;
+  const Expr x = m.param("x", {2, 4}), w = m.param("w", {3, 4, 8}, f16), s = m.param("s", {3, 2, 8});
+  const IRModule in =
+      m.done(m.op("nn.packed_matmul", {x, w, s}, op::make_attrs<op::PackedMatmulAttrs>([](auto& a) {
+                    a.units = 19;
+                    a.out_dtype = f32;
+                  })));
+  const IRModule out =
+      apply(in, {"promote_f16"},
+            {random_array({2, 4}), random_array({3, 4, 8}, f16), random_array({3, 2, 8})}, 1e-6);
+  EXPECT_EQ(ops_of(out), Names{"nn.packed_matmul"});
+}
+
 TEST(PromoteF16, BranchesCastForThemselves) {
   Model m;
   auto x = m.param("x", {2, 3}, f16), c = m.param("c", {}, DataType::boolean());

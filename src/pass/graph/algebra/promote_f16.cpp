@@ -10,6 +10,8 @@
 // float32, and is closer to it. Values are rounded where the model shows them: results, arguments of
 // functions and of operators that are no tensor programs. Needs: types; normal form. Keeps: values up to the
 // rounding of float16, of which there are fewer.
+#include <algorithm>
+
 #include "op/body_rewriter.h"
 #include "op/build.h"
 #include "target/narrow_float.h"
@@ -32,7 +34,7 @@ class PromoteF16 : public BodyRewriter {
     const Call& call = *value.as<Call>();
     const auto args = promoted(call.args, op::definition(*op).moves || op->name == "cast");
     const auto* type = as_tensor(var->declared ? var->declared : value->type);
-    if (!args || !type) return value;
+    if (!args || !type || (type->dtype == f32 && has_f32(call.args))) return value;
     if (op->name == "cast" && type->dtype == f32) return (*args)[0];
     const Expr y = op::op_call(op->name, *args, call.attrs, call.origin);
     const auto* result = as_tensor(y);
@@ -59,6 +61,13 @@ class PromoteF16 : public BodyRewriter {
     for (size_t i = 0; i < x->size(); ++i)
       if (!op::same_dim((*x)[i], (*y)[i])) return false;
     return true;
+  }
+  /// Beside an operand of float32 and for such a result, an operator widens what it reads itself.
+  static bool has_f32(const Array<Expr>& args) {
+    return std::any_of(args.begin(), args.end(), [](const Expr& a) {
+      const auto* t = a ? as_tensor(a) : nullptr;
+      return t && t->dtype == f32;
+    });
   }
   static Expr cast(const Expr& x, DataType to) {
     return op::op_call("cast", {x}, op::make_attrs<op::CastAttrs>(to));
