@@ -103,6 +103,13 @@ double symbolic_row_use(int64_t rows, double risk = kRowRisk) {
   return (kUsualMultiple % rows == 0 ? 1 : kUnusualUse) / (1 + risk * double(rows - 1));
 }
 
+/// Products side by side that read nothing together (the heads of an attention, the channels of a depthwise
+/// convolution): rows of one serve better.
+bool nothing_shared(const Nest& n, int iterator) {
+  return std::all_of(n.loads.begin(), n.loads.end(),
+                     [&](const Access& l) { return l.stride[size_t(iterator)] != 0; });
+}
+
 /// How much better rows serve that likely divide the size.
 double likely_divides(int64_t rows) { return rows % 4 == 0 ? kBy4 : rows % 2 == 0 ? kBy2 : 1; }
 
@@ -121,22 +128,16 @@ double row_use(const Nest& n, int iterator, int64_t rows) {
   }
   const bool outermost = n.result_dim(iterator) == 0;
   // Of a sum over channels and both axes of a window, the outermost is a batch of images where all else is
-  // known, too.
-  if (n.is_batch(iterator) || (outermost && (other || n.reduce.size() > kGroupedSum)))
-    return 1.0 / double(rows);
+  // known, too; so it is where its rows share no operand. The rows of one matrix are none.
+  const bool batch = n.reduce.size() > kGroupedSum || nothing_shared(n, iterator) ||
+                     (other && n.spatial.size() > kMatrixAxes);
+  if (n.is_batch(iterator) || (outermost && batch)) return 1.0 / double(rows);
   // Rows of a window that are no batch belong to images.
   const double whole = is_window(n) && !outermost ? likely_divides(rows) : 1;
   return whole * (last ? use : use / (1 + kShortAxisRisk * double(rows - 1)));
 }
 
 namespace {
-
-/// Products side by side that read nothing together (the heads of an attention, the channels of a depthwise
-/// convolution): rows of one serve better.
-bool nothing_shared(const Nest& n, int iterator) {
-  return std::all_of(n.loads.begin(), n.loads.end(),
-                     [&](const Access& l) { return l.stride[size_t(iterator)] != 0; });
-}
 
 /// Loads that each of `count` rows, `stride` bytes apart, takes as long as: more than one when they compete
 /// for the same sets of the first cache.
