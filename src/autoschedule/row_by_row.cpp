@@ -95,6 +95,22 @@ std::optional<std::vector<bool>> rows_of(Schedule& s, const Facts& f, const std:
   return row;
 }
 
+/// The last axes inside of a row that every access walks as one (rows of an image) are one axis.
+void join_axes(Draft& draft, Site& site, std::vector<bool>& row) {
+  for (const Fusion& run : fusable(*site.facts)) {
+    int first = run.first;
+    const int end = run.first + run.count;
+    while (first < end && row[size_t(first)]) ++first;
+    if (end != int(row.size()) || end - first < 2) continue;
+    const bool done = try_step(draft, "axes of a row as one",
+                               [&](Schedule& s) { s.fuse_iterators(site.block, first, end - first); });
+    const auto joined = done ? facts_of(draft.schedule, site.block) : std::nullopt;
+    if (!joined) return;
+    site.facts = joined;
+    row.resize(size_t(first) + 1);
+  }
+}
+
 /// The loops of rows of the last block, made one around the others; id < 0: there are none.
 LoopRV fuse_rows(Schedule& s, BlockRV last, const std::vector<bool>& row) {
   std::vector<LoopRV> rows, rest;
@@ -303,13 +319,15 @@ RuleOutcome sum_in_pieces(Draft& draft, const Facts& f, const Fusion& sum, int64
 
 }  // namespace
 
-RuleOutcome row_by_row(Draft& draft, const Site& site) {
+RuleOutcome row_by_row(Draft& draft, const Site& given) {
   Schedule& s = draft.schedule;
+  Site site = given;
   const std::vector<BlockRV> leading = leading_to(draft, site.block, [](BlockRV) { return true; });
   if (std::none_of(leading.begin(), leading.end(), [&](BlockRV b) { return bool(s.get(b)->init); }))
     return RuleOutcome::no_reduction;
-  const auto row = rows_of(s, *site.facts, leading);
+  auto row = rows_of(s, *site.facts, leading);
   if (!row) return RuleOutcome::no_rows;
+  join_axes(draft, site, *row);
   const int64_t count = count_of(*site.facts, *row),
                 groups = groups_of(s, leading, site.block, count, draft.target);
   if (site.facts->is_reduction() && site.facts->block->init && along_memory(*site.facts)) {

@@ -25,10 +25,12 @@ struct Summed {
   double cost = 1;      ///< operations of one
   bool beside = false;  ///< it adds up what a stage makes of a row, at best while it is made (sum_beside)
   bool rows = false;    ///< a later stage makes more than one result of each row
+  bool plane = false;   ///< the steps are those of more than one symbolic axis, which are many
 };
 /// Lanes of partial results; 1: not worth it.
 int64_t partial_lanes(const Summed& sum, int64_t lanes) {
-  if (sum.size == kUnknown) return sum.beside ? lanes : kFreeVectors * lanes;
+  if (sum.size == kUnknown)
+    return sum.plane ? kSumVectors * lanes : sum.beside ? lanes : kFreeVectors * lanes;
   if (sum.size >= kLongSum * lanes) return kSumVectors * lanes;
   const bool dear = sum.cost >= kDearStep, unrolled = sum.size <= kUnrolledSteps,
              cheap = double(sum.size) > kCheapVectors * double(lanes);
@@ -60,7 +62,10 @@ std::vector<BlockRV> factor_lanes(Draft& draft, const Facts& f, bool rows) {
   const int64_t size = fused(f, sum).extent[size_t(sum.first)];
   const bool beside =
       std::ranges::none_of(f.loads, [&](const Access& l) { return is_parameter(draft.schedule, l.buffer); });
-  int64_t lanes = partial_lanes({size, f.cost, beside, rows}, cost::lanes_for(f, draft.target));
+  int symbolic = 0;
+  for (int i = sum.first; i < sum.first + sum.count; ++i) symbolic += f.symbolic(i);
+  int64_t lanes =
+      partial_lanes({size, f.cost, beside, rows, symbolic > 1}, cost::lanes_for(f, draft.target));
   if (lanes < 2) return out;
   const bool done = try_step(draft, "lanes of a sum", [&](Schedule& s) {
     if (sum.any()) s.fuse_iterators(f.id, sum.first, sum.count);
