@@ -365,14 +365,18 @@ bool worth_groups(const Nest& nest, const Access& operand, const Grouped& as) {
 }
 
 int64_t column_vectors(const ColumnFold& f, const Target& target) {
-  if (f.rows == kUnknown || f.steps == kUnknown || f.steps < kLeastColumn) return 0;
-  int64_t most = std::min(kMostColumnVectors, f.vectors);
-  if (f.passes > 1) {
+  const bool known = f.rows != kUnknown && f.steps != kUnknown;
+  // One pass of an unknown number has a tile, which does as well.
+  if ((!known && f.passes < 2) || (f.steps != kUnknown && f.steps < kLeastColumn)) return 0;
+  int64_t most = std::min(f.steps == kUnknown ? kLeastChains : kMostColumnVectors, f.vectors);
+  if (f.passes > 1 && f.steps != kUnknown) {
     const double panel = double(f.steps) * f.bytes;
     most = std::min(most, int64_t(kColumnShare * double(target->l2_bytes) / panel));
   }
   // Every core has a panel of its own.
-  while (most >= kLeastColumnVectors && f.rows * ceil_div(f.vectors, most) < target->cores) --most;
+  while (f.rows != kUnknown && most >= kLeastColumnVectors &&
+         f.rows * ceil_div(f.vectors, most) < target->cores)
+    --most;
   for (int64_t v = most; v >= kLeastColumnVectors; --v)
     if (f.vectors % v == 0) return v;
   return 0;
