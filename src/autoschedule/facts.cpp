@@ -179,7 +179,7 @@ void read_value(Facts& f, const BufferStore& store, const std::vector<VarRef>& v
       for (size_t i = 0; i < vars.size(); ++i)
         if (vars[i].get() == v) f.in_value[i] = true;
     } else if (const auto* c = n.as<Call>()) {
-      cost += c->op == "tir.if_then_else" || c->op == "tir.likely" ? 1 : kCallCost;
+      cost += c->op == "tir.if_then_else" || c->op == "tir.likely" || c->op == "tir.wide_term" ? 1 : kCallCost;
     } else if (n.is<Div>()) {
       cost += kDivisionCost;
     } else if (n.is<PrimExprNode>() && !n.is<IntImm>() && !n.is<FloatImm>()) {
@@ -199,6 +199,16 @@ int64_t most_of(const PrimExpr& size) {
 }  // namespace
 
 bool uses_var(const PrimExpr& e, const Var* v) { return mentions(e, v); }
+
+int64_t bits_of_sum(const BufferStore& store) {
+  int64_t bits = store.buffer->dtype.bits;
+  pre_order(store.value, [&](const ObjectRef& n) {
+    const auto* c = n.as<Call>();
+    if (c && c->op == "tir.wide_term") bits = c->args[0].dtype().bits;
+    return !n.is<BufferLoad>();
+  });
+  return bits;
+}
 
 std::optional<Facts> facts_of(Schedule& s, BlockRV id) {
   Facts f;
@@ -232,6 +242,7 @@ std::optional<Facts> facts_of(Schedule& s, BlockRV id) {
     a.bind(v->var, v->dom, true);
   }
   f.write = access_of(store->buffer, store->indices, vars, a);
+  f.write.sum_bits = bits_of_sum(*store);
   read_value(f, *store, vars, a);
   return f;
 }

@@ -18,6 +18,9 @@ struct Facts : cost::Nest {
   double cost = 1;             ///< estimated operations of one instance
 };
 std::optional<Facts> facts_of(Schedule& s, BlockRV b);
+/// Of the numbers that a store computes with: those of the buffer, or the shorter ones in which a wide sum is
+/// made (`tir.wide_term`).
+int64_t bits_of_sum(const tir::BufferStore& store);
 /// Who asks for proofs about the strides of accesses.
 inline constexpr std::string_view kAccessAnalysis = "access analysis";
 

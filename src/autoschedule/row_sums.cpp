@@ -105,7 +105,7 @@ void arrange_reduction(Draft& draft, BlockRV b, size_t outer) {
     LoopRV v = order.back();
     order.pop_back();
     const auto extent = as_int(s.get(v)->extent);
-    int64_t lanes = cost::lanes_for(store->buffer->dtype.bits, d.target);
+    int64_t lanes = cost::lanes_for(bits_of_sum(*store), d.target);
     if (!extent || (*extent != lanes && *extent != kFreeVectors * lanes && *extent != kSumVectors * lanes)) {
       if (extent && *extent < kMinLanes) return RuleOutcome::applied;
       while (extent && lanes > *extent) lanes /= 2;

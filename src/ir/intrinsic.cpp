@@ -78,6 +78,9 @@ constexpr Intrinsic table[] = {
     {"tir.exact", 1, true, true,
      "the argument, its operations rounded one by one: nothing in it is contracted",
      [](D a) { return a[0]; }},
+    {"tir.wide_term", 1, true, true,
+     "a float32 as the float64 term of a sum, of which short stretches may be added up in float32",
+     [](D a) { return a[0]; }},
     {"tir.likely", 1, true, true, "the condition, expected to hold", nullptr},
     {"tir.reinterpret", 1, true, true, "the same bits as another type", nullptr},
     {"tir.dot", 3, true, false,
@@ -198,6 +201,7 @@ IntrinsicType type_rule(const Intrinsic& i) {
   if (is_any(n, {"if_then_else", "select_rare", "thread_allreduce"}) || n.starts_with("atomic_"))
     return IntrinsicType::second;
   if (n.starts_with("warp_shuffle")) return IntrinsicType::first;
+  if (n == "wide_term") return IntrinsicType::given;
   if (is_any(n, {"address_of", "access_ptr", "tensor_view", "kernel_buffer"})) return IntrinsicType::handle;
   if (is_any(n, {"break_loop", "continue_loop"})) return IntrinsicType::none;
   switch (group_of(i)) {

@@ -109,13 +109,17 @@ Tensors def_fold(const Call& call, const Tensors& in, const Fold& f) {
   const auto axes = reduced_axes(attrs_of<ReduceAttrs>(call), int64_t(x.ndim()));
   // A sum of many small integers that is divided afterwards must not wrap before.
   const bool widen = f.after && x.dtype().is_integer();
-  // Nor may the error of a sum of unknown length grow with it.
+  // Nor may the error of a sum of unknown length grow with it (pass block_wide_sums).
   const PrimExpr count = element_count(x, axes);
   const bool unknown = f.fold == te::sum && x.dtype().is_float() && !tir::as_int(simplify(count));
   const DataType acc = widen     ? (x.dtype().is_int() ? i64 : DataType::uint(64))
                        : unknown ? f64
                                  : wide_type(x.dtype());
-  auto element = [&](const PrimExpr& e, const Shape&) { return f.before(tir::cast(acc, e)); };
+  auto element = [&](const PrimExpr& e, const Shape&) {
+    const bool blocks = unknown && wide_type(x.dtype()) == f32;
+    return blocks ? tir::call(f64, "tir.wide_term", {f.before(tir::cast(f32, e))})
+                  : f.before(tir::cast(acc, e));
+  };
   te::Tensor folded =
       reduce_over(x, axes, attrs_of<ReduceAttrs>(call).keepdims, f.fold, element, f.name.text);
   if (!f.after) return {cast_to(folded, x.dtype())};

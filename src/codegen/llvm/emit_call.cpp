@@ -283,6 +283,7 @@ V Emitter::call(const tir::Call& n) {
     return expr(n.args[0]);
   }
   if (name == "likely") return expr(n.args[0]);
+  if (name == "wide_term") return cast(expr(n.args[0]), n.args[0].dtype(), n.dtype);
   if (name == "undef") return llvm::Constant::getNullValue(type(n.dtype));
   if (name.starts_with("vector_reduce_"))
     return n.args[0].dtype().is_vector() ? reduce_lanes(n.op, n.args[0]) : expr(n.args[0]);
