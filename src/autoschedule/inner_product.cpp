@@ -2,7 +2,9 @@
 // inner_product: contractions whose operands are both contiguous along the sum: lanes of partial sums for a
 // tile of results, added up at the end.
 #include <algorithm>
+#include <ranges>
 
+#include "autoschedule/row_sums.h"
 #include "autoschedule/tile.h"
 
 namespace tenon::rules {
@@ -71,8 +73,9 @@ LoopRV tile_results(Schedule& s, const Facts& f, const Facts& e, const std::vect
   return s.fuse(outer);
 }
 
-/// Partial sums of a tile: steps outside, results unrolled, lanes inside. False: a loop is not there.
-bool sum_lanes(Schedule& s, BlockRV partial, size_t spatial, int64_t lanes) {
+/// Partial sums of a tile: steps outside, or written out, too, results unrolled, lanes inside. False: a loop
+/// is not there.
+bool sum_lanes(Schedule& s, BlockRV partial, size_t spatial, int64_t lanes, bool written_out) {
   const std::vector<LoopRV> loops = s.get_loops(partial);
   const Ref<BlockRealize> r = s.realize(partial);
   std::vector<LoopRV> steps, results;
@@ -96,6 +99,8 @@ bool sum_lanes(Schedule& s, BlockRV partial, size_t spatial, int64_t lanes) {
   zero_accumulators(s, partial, steps[0], 1);
   s.vectorize(lane);
   for (LoopRV l : results) s.unroll(l);
+  for (LoopRV l : steps)
+    if (written_out) s.unroll(l);
   return true;
 }
 
@@ -127,10 +132,17 @@ RuleOutcome inner_product(Draft& draft, const Site& site) {
   const int64_t lanes = cost::lanes_for(*f, draft.target);
   if (f->symbolic(k) || f->extent[size_t(k)] % lanes != 0) s.pad_iteration(site.reduction, k, lanes);
   const BlockRV partial = s.rfactor(s.split(s.get_loops(site.reduction)[size_t(k)], {-1, lanes})[1], -1);
+  std::vector<std::pair<BlockRV, int64_t>> parts{{partial, lanes}};
+  // Lanes are added up side by side before one by one.
+  if (lanes / kLaneShare >= kMinLanes)
+    parts.emplace_back(
+        s.rfactor(s.split(s.get_loops(site.reduction).back(), {-1, lanes / kLaneShare})[1], -1),
+        lanes / kLaneShare);
   const LoopRV tiles = tile_results(s, *f, *e, *reads, draft.target);
   s.compute_at(site.reduction, tiles);
-  s.compute_at(partial, tiles);
-  if (!sum_lanes(s, partial, f->spatial.size(), lanes)) return RuleOutcome::lost_loop;
+  for (const auto& [part, width] : parts | std::views::reverse) s.compute_at(part, tiles);
+  for (const auto& [part, width] : parts)
+    if (!sum_lanes(s, part, f->spatial.size(), width, part.id != partial.id)) return RuleOutcome::lost_loop;
   add_up_lanes(s, site.reduction);
   const int64_t work = f->instances(false);
   if (work == kUnknown || cost::worth_parallel(double(work) * f->cost, draft.target)) draft.parallel(tiles);

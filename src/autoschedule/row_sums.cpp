@@ -39,9 +39,6 @@ int64_t partial_lanes(const Summed& sum, int64_t lanes) {
   return pays && lanes <= sum.size ? lanes : 1;
 }
 
-/// Lanes of one sum that are added side by side: the next fewer that a sum of partial results keeps.
-constexpr int64_t kLaneShare = 4;
-
 }  // namespace
 
 Fusion sum_along_memory(const Facts& f) {
@@ -64,8 +61,7 @@ std::vector<BlockRV> factor_lanes(Draft& draft, const Facts& f, bool rows) {
       std::ranges::none_of(f.loads, [&](const Access& l) { return is_parameter(draft.schedule, l.buffer); });
   int symbolic = 0;
   for (int i = sum.first; i < sum.first + sum.count; ++i) symbolic += f.symbolic(i);
-  int64_t lanes =
-      partial_lanes({size, f.cost, beside, rows, symbolic > 1}, cost::lanes_for(f, draft.target));
+  int64_t lanes = partial_lanes({size, f.cost, beside, rows, symbolic > 1}, cost::lanes_for(f, draft.target));
   if (lanes < 2) return out;
   const bool done = try_step(draft, "lanes of a sum", [&](Schedule& s) {
     if (sum.any()) s.fuse_iterators(f.id, sum.first, sum.count);

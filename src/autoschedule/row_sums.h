@@ -8,6 +8,9 @@
 
 namespace tenon::rules {
 
+/// Lanes of one sum that are added side by side: the next fewer that a sum of partial results keeps.
+inline constexpr int64_t kLaneShare = 4;
+
 /// Vectors of partial sums side by side, which hide the latency of an addition.
 constexpr int64_t kSumVectors = 4;
 

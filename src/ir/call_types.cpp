@@ -77,7 +77,8 @@ std::string lanewise_problem(std::string_view name, const Call& n) {
                 gives(first)});
   if (name == "exact") return gives(first);
   if (name == "wide_term")
-    return all({needs(first.is_float() && first.bits == 32, "a float32"), gives(f64.with_lanes(first.lanes))});
+    return all(
+        {needs(first.is_float() && first.bits == 32, "a float32"), gives(f64.with_lanes(first.lanes))});
   return all({needs(first.is_float(), "a float"), each(numbers, "numbers"), gives(first)});
 }
 

@@ -14,6 +14,11 @@ constexpr int64_t kPackedRows = 64, kPackedCaches = 2;
 /// Rows of which each vector of weights is read for so few that widening it (two instructions, on the ports
 /// of multiply-adds at worst) costs less than the bytes from behind the second cache.
 constexpr int64_t kNarrowRows = 8;
+/// Columns that are multiplied by rows one by one at most; what adding up the lanes of each takes, in steps
+/// of a vector; and what a panel takes for each input, in the same (Zen 5, 64 and 768 inputs, 1 to 1536
+/// rows).
+constexpr int64_t kMostDots = 4;
+constexpr double kLanesOfDot = 8, kPanelStep = 0.9;
 constexpr int64_t kLeastBlock = 4;    ///< narrower ones are slower than plain channels
 constexpr int64_t kGroupedBlock = 8;  ///< two groups of four bytes
 /// Channels for each one that is added: whole vectors save more than an eighth more work costs.
@@ -45,6 +50,11 @@ int64_t matrix_block(int64_t channels, DataType data, const Target& target) {
 
 bool worth_packing(int64_t rows, int64_t bytes, const Target& target) {
   return rows >= kPackedRows && bytes >= kPackedCaches * target->l2_bytes;
+}
+
+bool worth_dots(int64_t columns, int64_t inputs, const Target& target) {
+  const double steps = double(inputs) / double(target->lanes(f32));
+  return columns <= kMostDots && double(columns) * (steps + kLanesOfDot) < kPanelStep * double(inputs);
 }
 
 bool worth_narrow_storage(int64_t rows, int64_t bytes, const Target& target) {

@@ -10,6 +10,10 @@ namespace tenon::cost {
 /// constant is packed at compile time, which is always worth it.)
 bool worth_packing(int64_t rows, int64_t bytes, const Target& target);
 
+/// Are so few columns of a constant matrix better multiplied by rows one by one, as sums along memory, than
+/// as lanes of a panel, most of which would be empty?
+bool worth_dots(int64_t columns, int64_t inputs, const Target& target);
+
 /// Is a constant matrix of `bytes` whose elements a narrower type holds exactly worth keeping in that, and
 /// widening where `rows` (0: unknown) read it? Products of few rows wait for it; unknown ones often are (a
 /// decoder's steps).

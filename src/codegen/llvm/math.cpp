@@ -30,8 +30,8 @@ V MathBuilder::extreme(V a, V b, bool larger) {
   };
   if (number(b)) return pick(b, a);
   if (number(a)) return pick(a, b);
-  // Of a reduction `a` is the result so far: each step waits for the last one's maximum, not for a test of it.
-  // Frozen, or LLVM joins both conditions to one of two comparisons, and the machine's maximum is lost.
+  // Of a reduction `a` is the result so far: each step waits for the last one's maximum, not for a test of
+  // it. Frozen, or LLVM joins both conditions to one of two comparisons, and the machine's maximum is lost.
   return select(is_nan(b), b, b_.CreateFreeze(pick(b, a)));
 }
 

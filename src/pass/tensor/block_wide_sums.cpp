@@ -8,7 +8,8 @@
 // A sum of unknown length has float64 results, so that its error does not grow with the length; its terms are
 // added up in float32 a block at a time, twice as many at once (blocked summation: Higham, Accuracy and
 // Stability of Numerical Algorithms, section 4.2).
-// Needs: loops as they will run (vectors, results of tiles written out). Keeps: the bound of docs/numerics.md.
+// Needs: loops as they will run (vectors, results of tiles written out). Keeps: the bound of
+// docs/numerics.md.
 #include "ir/structural.h"
 #include "pass/tensor/lowering.h"
 
@@ -110,8 +111,8 @@ Stmt in_blocks(const For& loop, const std::vector<Sum>& sums) {
   first.insert(first.end(), last.begin(), last.end());
   Stmt out = make<Allocate>(part, seq(Array<Stmt>(first)), AttrMap());
   if (!one)
-    out = make<For>(block, imm(0), floordiv(loop.extent + imm(kBlock - 1), imm(kBlock)), ForKind::serial,
-                    out, "", AttrMap());
+    out = make<For>(block, imm(0), floordiv(loop.extent + imm(kBlock - 1), imm(kBlock)), ForKind::serial, out,
+                    "", AttrMap());
   return out;
 }
 

@@ -10,6 +10,9 @@
 // in pairs, bytes in fours, "NK32n4k" with the last two axes as one. So do the weights of an operator that
 // multiplies step by step (OpDef::grouped_weight).
 //
+// Of few columns, whose panels would be empty for the most part, each lies as a row of x does, and nn.dense
+// adds up along both.
+//
 // Where few rows, or an unknown number, read a large matrix of float32 whose elements a narrower type holds,
 // the panels are of that type (narrow_storage.h).
 //
@@ -64,6 +67,8 @@ class PackWeights : public BodyRewriter {
     if (!call.args[1].is<Constant>() &&
         !cost::worth_packing(rows, element_count(*shape_w) * type.bytes(), target_))
       return value;
+    if (type == f32 && call.args[1].is<Constant>() && cost::worth_dots(columns, inputs, target_))
+      return dense ? value : dots(call, var);
     Expr weight = call.args[1];
     DataType out = product->out_dtype;
     if (const auto narrow = narrow_storage(value, target_)) {
@@ -100,6 +105,14 @@ class PackWeights : public BodyRewriter {
     args.set(weight.argument, emit(op::op_call("reshape", {apart, op::shape(*shape)}, {}, call.origin),
                                    var->name + "_groups"));
     return op::op_call(call.op.as<Op>()->name, args, attrs, call.origin);
+  }
+
+  /// The product of rows with columns that lie as rows do.
+  Expr dots(const Call& call, const VarRef& var) {
+    const Expr columns = emit(op::op_call("layout_transform", {call.args[1]},
+                                          op::make_attrs<op::LayoutTransformAttrs>("KN", "NK"), call.origin),
+                              var->name + "_columns");
+    return op::op_call("nn.dense", {call.args[0], columns}, call.attrs, call.origin);
   }
 
   /// The product with `w` in panels.
