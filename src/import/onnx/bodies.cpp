@@ -13,14 +13,21 @@ Importer::Body Importer::convert_body(std::string_view what, FunctionRef<Values(
   struct Outer {
     Importer& importer;
     graph::BlockBuilder saved;
-    size_t stretched, picked;
+    size_t stretched, picked, not_zero, ranked;
     ~Outer() {
       importer.builder = std::move(saved);
       importer.stretched_.resize(stretched);
       importer.picked_.resize(picked);
+      importer.not_zero_.resize(not_zero);
+      importer.ranked_.resize(ranked);
       --importer.branches_;
     }
-  } outer{*this, std::exchange(builder, op::make_builder()), stretched_.size(), picked_.size()};
+  } outer{*this,
+          std::exchange(builder, op::make_builder()),
+          stretched_.size(),
+          picked_.size(),
+          not_zero_.size(),
+          ranked_.size()};
   const size_t problems = problems_.size();
   const int64_t unsupported = unsupported_nodes_;
   ++branches_;

@@ -33,13 +33,30 @@ void settle_rest(const Shape& from, Shape& to) {
 }
 
 /// Sizes that the run finds to be 0 copy the dimension, too, as written ones do. Where all sizes are computed
-/// and none is -1, those of an empty tensor stay what they are: they are what the exporter's tensor had.
-void copy_where_zero(const Shape& have, Shape& to) {
-  for (size_t i = 0; i < std::min(have.size(), to.size()); ++i) {
-    const auto* symbol = to[i].as<tir::Var>();
-    if (!symbol) continue;
-    const PrimExpr then = simplify(tir::substitute(have[i], {{symbol, PrimExpr(0)}}));
-    if (!tir::is_zero(then)) to.set(i, tir::select(tir::eq(to[i], PrimExpr(0)), have[i], to[i]));
+/// and none is -1, those of an empty tensor stay what they are: they are what the exporter's tensor had. The
+/// -1 is then 0, and where no size is 0 what divides the elements there.
+void copy_where_zero(N& n, const Shape& have, Shape& to) {
+  struct Copied {
+    size_t at;
+    PrimExpr zero, size;
+  };
+  std::vector<Copied> copied;
+  Analyzer elsewhere;
+  size_t rest = to.size();
+  for (size_t i = 0; i < to.size(); ++i) {
+    if (tir::as_int(to[i]) == -1) rest = i;
+    const auto symbol = to[i].cast<tir::Var>();
+    if (!symbol || i >= have.size() || n.importer.is_not_zero(symbol)) continue;
+    const PrimExpr size = simplify(tir::substitute(have[i], {{symbol.get(), PrimExpr(0)}}));
+    if (tir::is_zero(size)) continue;
+    copied.push_back({i, tir::eq(to[i], PrimExpr(0)), size});
+    elsewhere.assume_size(symbol, 1);
+  }
+  if (!copied.empty()) settle_rest(have.map([&](const PrimExpr& d) { return elsewhere.simplify(d); }), to);
+  const bool settled = rest < to.size() && tir::as_int(to[rest]) != -1;
+  for (const Copied& c : copied) {
+    to.set(c.at, tir::select(c.zero, c.size, to[c.at]));
+    if (settled) to.set(rest, tir::select(c.zero, PrimExpr(0), to[rest]));
   }
 }
 
@@ -89,7 +106,7 @@ Values reshape(N& n) {
   }
   if (rest > 1) n.malformed("'shape' of Reshape has more than one -1");
   if (have) take_sizes_of(n, *have, out);
-  if ((rest == 1 || copies) && have && !allowzero) copy_where_zero(*have, out);
+  if ((rest == 1 || copies) && have && !allowzero) copy_where_zero(n, *have, out);
   if (rest == 1 && have) settle_rest(*have, out);
   return {n.op("reshape", {n.in(0), graph::shape_expr(out)})};
 }

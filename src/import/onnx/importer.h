@@ -312,6 +312,14 @@ class Importer {
     PrimExpr indices, size;
   };
   std::vector<Picked> picked_;
+  /// Symbols of which the run has shown, there too, that they are not 0.
+  std::vector<tir::VarRef> not_zero_;
+  bool is_not_zero(const tir::VarRef& size) const;
+  /// The run finds two sizes to be equal: symbols that are not 0 then.
+  void note_equal(const PrimExpr& a, const PrimExpr& b);
+  /// A size, and a tensor with its sizes, where what is known not to be 0 decides cases of them.
+  PrimExpr settled(const PrimExpr& size) const;
+  Expr settled(const Expr& x);
   /// Whether two sizes are equal, as far as it is known.
   std::optional<bool> sizes_equal(const PrimExpr& a, const PrimExpr& b) const;
   /// The If of two branches, of which one may be impossible; null when something is poisoned.
@@ -374,7 +382,7 @@ class Importer {
   struct Ranked {
     Expr unknown, known;
   };
-  std::vector<Ranked> ranked_;  ///< the same
+  std::vector<Ranked> ranked_;  ///< what the run has shown of tensors, or the variant says
   size_t rank_variants_ = 0, rank_nodes_ = 0;
   size_t variants_ = 1;       ///< of the whole model that sizes have asked for
   size_t variant_nodes_ = 0;  ///< copies of nodes in them

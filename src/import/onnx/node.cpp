@@ -70,7 +70,7 @@ Expr NodeContext::in(size_t i) {
   if (!has(i)) malformed(fmt::format("{} needs input {}, which is missing", op_type(), i));
   Value* v = scope.find(node.input(int(i)));
   if (!v || !v->present()) malformed(fmt::format("input {} of {} has no value", i, op_type()));
-  return importer.ranked(importer.expr_of(*v, origin));
+  return importer.settled(importer.ranked(importer.expr_of(*v, origin)));
 }
 
 void NodeContext::not_known(const std::string& message, std::string otherwise) {
@@ -147,7 +147,7 @@ Array<PrimExpr> NodeContext::sizes(size_t i, const char* what) {
   if (s->rank() > 1 || !s->dtype.is_integer())
     malformed(fmt::format("'{}' of {} must be a vector of integers", what, op_type()));
   Array<PrimExpr> out;
-  for (const PrimExpr& e : s->items) out.push_back(size_of(e));
+  for (const PrimExpr& e : s->items) out.push_back(importer.settled(size_of(e)));
   return out;
 }
 
@@ -349,6 +349,7 @@ void NodeContext::require_equal(const PrimExpr& a, const PrimExpr& b) {
   if (importer.forks() || importer.sizes_equal(a, b) == true) return;
   const auto wanted = make<graph::ShapeType>(Array<PrimExpr>{b}, int64_t(1), true);
   importer.builder.emit_match_cast(graph::shape_expr({a}), wanted, "checked");
+  importer.note_equal(a, b);
 }
 
 void NodeContext::require_at_most(const PrimExpr& a, const PrimExpr& b, const char* message) {
@@ -405,7 +406,10 @@ Expr NodeContext::checked(const Expr& x, const Array<PrimExpr>& shape) {
   }
   for (size_t i = 0; same && i < shape.size(); ++i)
     same = (*have)[i].same_as(shape[i]) || is_zero(simplify((*have)[i] - shape[i]));
-  return same ? x : Expr(importer.builder.emit_match_cast(x, graph::tensor_type(shape, t->dtype), "checked"));
+  if (same) return x;
+  for (size_t i = 0; have && i < std::min(have->size(), shape.size()); ++i)
+    importer.note_equal((*have)[i], shape[i]);
+  return importer.builder.emit_match_cast(x, graph::tensor_type(shape, t->dtype), "checked");
 }
 
 Expr NodeContext::slice(const Expr& x, int64_t axis, const PrimExpr& begin, const PrimExpr& end,
@@ -479,7 +483,9 @@ std::optional<std::pair<PrimExpr, PrimExpr>> NodeContext::broadcast_sizes(const 
     if (second && importer.sizes_equal(y, one) == true) return {{x, one}};
     // Sums and quotients of sizes mostly come from the same sizes: where none stretches, or there are too
     // many variants, they are taken to be equal.
-    const bool plain = x.is<tir::Var>() || y.is<tir::Var>();
+    // A size and the same where it is not 0 never do.
+    const bool plain =
+        (x.is<tir::Var>() || y.is<tir::Var>()) && (tir::free_vars(x + y).size() > 1 || may_stretch(x, y));
     // Positions cut from a table, min(length, 512) of them, meet the length: where one is 1 the other is,
     // too.
     if (first && second && tir::is_zero(simplify(one_with(x) - one_with(y)))) {
@@ -492,7 +498,7 @@ std::optional<std::pair<PrimExpr, PrimExpr>> NodeContext::broadcast_sizes(const 
         !importer.fork_on_sizes(*this, equal, Importer::KnownSizes{second ? y : x, one}) && plain)
       return {};
   }
-  const PrimExpr both = tir::as_int(y) ? y : x;
+  const PrimExpr both = tir::as_int(y) || (y.is<tir::Var>() && !x.is<tir::Var>()) ? y : x;
   return {{both, both}};
 }
 
