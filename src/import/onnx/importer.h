@@ -248,6 +248,9 @@ using GivenAttributes = std::map<std::string, std::vector<int64_t>>;
 Values convert_as(NodeContext& n, const char* op_type, const Array<Expr>& inputs, int64_t opset = 0,
                   const GivenAttributes& given = {});
 
+/// Whether two sizes of one symbol are equal unless it is 0, where none of them is 1: neither is stretched.
+bool equal_but_at_zero(const PrimExpr& x, const PrimExpr& y);
+
 /// Evaluates a node whose inputs are all small, or nullopt.
 std::optional<Values> fold_node(NodeContext& n);
 

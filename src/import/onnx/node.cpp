@@ -471,6 +471,8 @@ std::optional<std::pair<PrimExpr, PrimExpr>> NodeContext::broadcast_sizes(const 
   if (tir::is_one(x) || tir::is_one(y) || (tir::as_int(x) && tir::as_int(y))) return {{x, y}};
   const auto same = importer.sizes_equal(x, y);
   if (same == true && tir::is_zero(simplify(x - y))) return {{x, y}};
+  const PrimExpr both = tir::as_int(y) || (y.is<tir::Var>() && !x.is<tir::Var>()) ? y : x;
+  if (equal_but_at_zero(x, y)) return {{both, both}};
   Analyzer analyzer;  // a slice of the last element: how it stretches is no matter of variants
   const auto at_most_one = [&](const PrimExpr& e) { return !tir::as_int(e) && analyzer.can_prove_lt(e, 2); };
   if (same != true && (at_most_one(y) || (at_most_one(x) && !one_way))) return {};
@@ -483,9 +485,7 @@ std::optional<std::pair<PrimExpr, PrimExpr>> NodeContext::broadcast_sizes(const 
     if (second && importer.sizes_equal(y, one) == true) return {{x, one}};
     // Sums and quotients of sizes mostly come from the same sizes: where none stretches, or there are too
     // many variants, they are taken to be equal.
-    // A size and the same where it is not 0 never do.
-    const bool plain =
-        (x.is<tir::Var>() || y.is<tir::Var>()) && (tir::free_vars(x + y).size() > 1 || may_stretch(x, y));
+    const bool plain = x.is<tir::Var>() || y.is<tir::Var>();
     // Positions cut from a table, min(length, 512) of them, meet the length: where one is 1 the other is,
     // too.
     if (first && second && tir::is_zero(simplify(one_with(x) - one_with(y)))) {
@@ -498,7 +498,6 @@ std::optional<std::pair<PrimExpr, PrimExpr>> NodeContext::broadcast_sizes(const 
         !importer.fork_on_sizes(*this, equal, Importer::KnownSizes{second ? y : x, one}) && plain)
       return {};
   }
-  const PrimExpr both = tir::as_int(y) || (y.is<tir::Var>() && !x.is<tir::Var>()) ? y : x;
   return {{both, both}};
 }
 

@@ -10,6 +10,19 @@
 
 namespace tenon::onnx {
 
+bool equal_but_at_zero(const PrimExpr& x, const PrimExpr& y) {
+  const std::vector<tir::VarRef> symbols = tir::free_vars(x + y);
+  if (symbols.size() != 1) return false;
+  const auto at_zero = [&](const PrimExpr& e) {
+    return tir::as_int(simplify(tir::substitute(e, {{symbols[0].get(), PrimExpr(0)}})));
+  };
+  const auto p = at_zero(x), q = at_zero(y);
+  if (!p || !q || (*p != *q && (*p == 1 || *q == 1))) return false;
+  Analyzer analyzer;
+  analyzer.assume_size(symbols[0], 1);
+  return analyzer.can_prove_equal(x, y);
+}
+
 bool Importer::is_not_zero(const tir::VarRef& size) const {
   return std::ranges::any_of(not_zero_, [&](const tir::VarRef& v) { return v.same_as(size); });
 }
@@ -27,7 +40,8 @@ PrimExpr Importer::settled(const PrimExpr& size) const {
   if (not_zero_.empty() || !has_node<tir::Select>(size)) return size;
   Analyzer analyzer;
   for (const tir::VarRef& v : not_zero_) analyzer.assume_size(v, 1);
-  return analyzer.simplify(size);
+  const PrimExpr known = analyzer.simplify(size);
+  return has_node<tir::Select>(known) ? size : known;
 }
 
 Expr Importer::settled(const Expr& x) {
