@@ -157,7 +157,13 @@ bool InferContext::require_multiple(const PrimExpr& size, int64_t n) {
 }
 bool InferContext::expect_elements(const Shape& from, size_t i, const PrimExpr& count) {
   if (tir::as_int(from[i]).value_or(0) > 0) return true;
-  const PrimExpr picked = simplify(tir::select(tir::eq(from[i], PrimExpr(0)), count, PrimExpr(0)));
+  PrimExpr picked = simplify(tir::select(tir::eq(from[i], PrimExpr(0)), count, PrimExpr(0)));
+  // In fewer steps, and alike for all that pick so many times a number of elements.
+  if (const auto* cases = picked.as<tir::Select>(); cases && tir::is_zero(cases->false_value)) {
+    const auto* times = cases->true_value.as<tir::Mul>();
+    const PrimExpr some = times && tir::as_int(times->b).value_or(0) > 0 ? times->a : cases->true_value;
+    picked = simplify(tir::max(PrimExpr(1) - from[i], PrimExpr(0)) * some);
+  }
   return require_equal(picked, PrimExpr(0)) ||
          error(fmt::format("axis {} of {} has no elements", i, show(from)));
 }
