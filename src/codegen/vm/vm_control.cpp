@@ -189,7 +189,7 @@ Operand FunctionCodegen::loop(const While& n, const VarRef& var) {
   const size_t begin = exe_.code.size();
   scoped([&] {
     for (size_t i = 0; i < n.loop_vars.size(); ++i)
-      bind_type(n.loop_vars[i]->declared, state.items[i], !keeps_type(n, i));
+      if (!keeps_type(n, i)) bind_type(n.loop_vars[i]->declared, state.items[i], true);
     Operand more = body(n.condition);
     size_t to_end = jump(Opcode::If, condition(result_of(n.condition), more));
     Operand next = body(n.body);

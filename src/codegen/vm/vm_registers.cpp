@@ -137,6 +137,7 @@ void shape_postfix(const PrimExpr& e, const std::string& function, std::vector<A
   if (auto* n = e.as<tir::Select>())
     if (const PrimExpr yes = truth(n->condition)) {
       const PrimExpr a = tir::cast(i64, n->true_value), b = tir::cast(i64, n->false_value);
+      if (tir::is_zero(b)) return shape_postfix(yes * a, function, out, slot);
       return shape_postfix(yes * a + (PrimExpr(1) - yes) * b, function, out, slot);
     }
   if (const PrimExpr yes = truth(e)) return shape_postfix(yes, function, out, slot);

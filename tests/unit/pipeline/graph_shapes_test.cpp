@@ -2,6 +2,7 @@
 // Shapes and ranks that only a run of a program knows: checked where they meet, before kernels take them for
 // granted.
 #include "graph_language.h"
+#include "runtime/builtin.h"
 
 namespace tenon::graph::testing_graph {
 namespace {
@@ -137,6 +138,26 @@ TEST_F(Graph, LoopsChangeTheRankOfTheirState) {
   for (int64_t n : {0, 1, 2, 3})
     EXPECT_EQ(expect_vm_agrees(m, {number(double(n), i64), random_array({3, 2})})[0].ndim(),
               std::max<int64_t>(0, 2 - n));
+}
+
+TEST_F(Graph, AStateThatKeepsItsSizesIsComparedNoMore) {
+  const IRModule m = module(R"(
+    @R.function
+    def main(n: R.Tensor((), "int64"), x: R.Tensor((k, 2), "float32")):
+        @R.loop(R.const(0, "int64"), x)
+        def out(i: R.Tensor((), "int64"), s: R.Tensor((k, 2), "float32")):
+            with R.condition():
+                return R.less(i, n)
+            return (R.add(i, R.const(1, "int64")), R.add(s, x))
+        return out[1]
+)");
+  for (int64_t n : {0, 1, 3}) expect_vm_agrees(m, {number(double(n), i64), random_array({3, 2})});
+  const Artifact artifact = build(m);
+  const Executable& e = artifact.executable();
+  const auto compares = [&](const Instruction& i) {
+    return i.op == Opcode::Call && e.callees[size_t(i.callee)].name == name_of(Builtin::match_shape);
+  };
+  EXPECT_EQ(std::ranges::count_if(e.code, compares), 1);  // the inputs of `main`
 }
 
 TEST_F(Graph, OperatorsNeedARank) {
