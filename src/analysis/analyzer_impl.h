@@ -168,7 +168,8 @@ struct Analyzer::Impl {
   bool nonnegative(const Sum& s, int effort);  ///< false also when the proof is given up
   bool seek(const Sum& s, int effort);
   bool positive(const PrimExpr& e, int effort);
-  std::optional<Sum> without_neighbours(const Sum& s);  ///< a lower bound of s
+  std::optional<Sum> without_neighbours(const Sum& s);             ///< a lower bound of s
+  std::optional<Sum> without_remainder(const Sum& s, int effort);  ///< another
   bool by_divisor(const Sum& rest, const tir::FloorDiv& d, int64_t coeff, int effort);  ///< rest ± d ≥ 0
   bool prove(const PrimExpr& condition, int effort);
 

@@ -368,6 +368,7 @@ bool Analyzer::Impl::seek(const Sum& s, int effort) {
     if (ok && seek(out, effort - 1)) return true;
   }
   if (std::optional<Sum> least = without_neighbours(s); least && seek(*least, effort - 1)) return true;
+  if (std::optional<Sum> least = without_remainder(s, effort); least && seek(*least, effort - 1)) return true;
   // x // c lies between (x - c + 1) / c and x / c; min and max are replaced by the side that helps.
   for (const Term& t : s.terms) {
     if (t.atoms.size() != 1) continue;
@@ -436,6 +437,41 @@ std::optional<Analyzer::Impl::Sum> Analyzer::Impl::without_neighbours(const Sum&
       rest.base = wrap_add(rest.base, wrap_mul(t.coeff, floor_div(d.base, *c)));
       return rest;
     }
+  }
+  return {};
+}
+
+/// x % b in products, all of them together: it is at least 0 and at most b - 1.
+std::optional<Analyzer::Impl::Sum> Analyzer::Impl::without_remainder(const Sum& s, int effort) {
+  const auto is_remainder = [](const PrimExpr& e) { return e.is<tir::FloorMod>(); };
+  for (const Term& t : s.terms) {
+    const auto at = std::ranges::find_if(t.atoms, is_remainder);
+    if (t.atoms.size() < 2 || at == t.atoms.end()) continue;
+    const PrimExpr r = *at;
+    Sum times_r, rest;
+    rest.base = s.base;
+    bool once = true;
+    for (Term u : s.terms) {
+      const auto same = [&](const PrimExpr& e) { return structural_equal(e, r); };
+      const auto there = std::ranges::find_if(u.atoms, same);
+      if (there == u.atoms.end()) {
+        add_term(rest, u);
+        continue;
+      }
+      u.atoms.erase(there);
+      once = once && std::ranges::none_of(u.atoms, same);
+      if (u.atoms.empty())
+        times_r.base = wrap_add(times_r.base, u.coeff);
+      else
+        add_term(times_r, u);
+    }
+    const PrimExpr b = r.as<tir::FloorMod>()->b;
+    if (!once || !positive(b, effort)) continue;
+    if (seek(times_r, effort - 1)) return rest;
+    if (!seek(plus({}, times_r, -1), effort - 1)) continue;
+    Sum most = parse(b);
+    most.base = wrap_add(most.base, -1);
+    if (const std::optional<Sum> least = times(most, times_r)) return plus(rest, *least);
   }
   return {};
 }

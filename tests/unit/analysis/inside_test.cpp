@@ -91,6 +91,17 @@ TEST_F(Proofs, OfASumEitherPartMayRunALoop) {
   EXPECT_FALSE(analyzer.can_prove_ge(k, 1));
 }
 
+TEST_F(Proofs, RowsThatAreShiftedAgainstEachOther) {
+  // Rows of 2 n - 1 elements, each behind the other, in rows of n: positions of relative attention.
+  const PrimExpr row = floormod(i, n), at = tir::max(tir::min(x, n * 2 - 2), 0);
+  EXPECT_TRUE(within(floordiv(row * (n * 2 - 1) + at, n) + 1, n * 2));
+  EXPECT_FALSE(within(floordiv(row * (n * 2 - 1) + at, n) + 2, n * 2));
+  EXPECT_FALSE(within(floordiv(row * (n * 2 - 1) + at + n, n) + 1, n * 2));
+  EXPECT_FALSE(within(floordiv(row * (n * 2 + 1) + at, n) + 1, n * 2));
+  EXPECT_TRUE(within(row * (1 - n) + n * n - 2 * n + 1, n * n - 2 * n + 2));
+  EXPECT_FALSE(within(row * (1 - n) + n * n - 2 * n, n * n - 2 * n + 1));
+}
+
 TEST_F(Proofs, SumsThatMayOverflowAreNotProved) {
   // Where x is the largest number, x + 5 is negative.
   EXPECT_FALSE(inside.at_most(PrimExpr(0), tir::min(tir::max(x, 0) + 5, 7)));
