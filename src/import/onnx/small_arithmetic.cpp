@@ -110,7 +110,10 @@ PrimExpr of_sizes(const std::string& op, DataType t, const PrimExpr& i, const Pr
   if ((op == "Div" || op == "Mod") && t.is_integer()) return divided(op, i, j);
   // A float division of sizes is a size only when it comes out even.
   const auto c = tir::as_int(j);
-  return op == "Div" && c && *c > 0 && is_zero(tidy(tir::floormod(i, j))) ? tir::floordiv(i, j) : PrimExpr();
+  if (op != "Div" || !c || *c == 0 || *c == INT64_MIN) return {};
+  const PrimExpr by = PrimExpr(std::abs(*c));
+  if (!is_zero(tidy(tir::floormod(i, by)))) return {};
+  return tir::floordiv(*c > 0 ? i : PrimExpr(0) - i, by);
 }
 
 }  // namespace

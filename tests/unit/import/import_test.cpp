@@ -148,6 +148,22 @@ TEST(Import, SizesAreDividedAsNodesDo) {
   for (const graph::Binding& b : graph::bindings_of(m.find("main").as<graph::Function>()->body))
     EXPECT_FALSE(graph::is_op(b->value, "divide") || graph::is_op(b->value, "tensor_to_shape"));
 }
+TEST(Import, FloatsThatComeOutEvenAreSizes) {
+  // ceil(float(-2 n) / -1), as exporters count steps of a range that goes down.
+  const IRModule m = sized(
+      {node("Slice", {"s", "zero", "one"}, {"n"}), node("Mul", {"n", "two"}, {"n2"}),
+       node("Cast", {"n2"}, {"f"}, {attr_i("to", FLOAT)}), node("Div", {"f", "down"}, {"q"}),
+       node("Ceil", {"q"}, {"c"}), node("Cast", {"c"}, {"rows"}, {attr_i("to", INT64)}),
+       node("Concat", {"rows", "one"}, {"to"}, {attr_i("axis", 0)})},
+      node("ConstantOfShape", {"to"}, {"y"}),
+      {ints("zero", {1}, {0}), ints("one", {1}, {1}), ints("two", {1}, {-2}), floats("down", {1}, {-1})});
+  for (const int64_t n : {0, 1, 4})
+    EXPECT_EQ(
+        interpret(m, "main", {array({n, 6}, std::vector<float>(size_t(n * 6), 1))}).as<NDArray>().shape(),
+        (std::vector<int64_t>{2 * n, 1}));
+  for (const graph::Binding& b : graph::bindings_of(m.find("main").as<graph::Function>()->body))
+    EXPECT_FALSE(graph::is_op(b->value, "divide") || graph::is_op(b->value, "tensor_to_shape"));
+}
 TEST(Import, TheRestOfAReshapeIsAQuotientOfSizes) {
   // (n, 6) as (2 n, -1) and as (-1, 3 n).
   const auto to = [](const char* rows, const char* cols) {
