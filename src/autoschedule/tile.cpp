@@ -122,20 +122,19 @@ bool epilogue_fuses(const TilePlan& p, const Facts& e) {
   return true;
 }
 
-/// Stages between the reduction and its epilogue that are the same for a whole row of it (a square root of
-/// sums) would keep the two apart: each row computes its own.
-void inline_between(Draft& draft, const TileRequest& r) {
+/// Stages of which a row of the epilogue takes one value (a square root of sums) are no stages: each row
+/// computes its own.
+void inline_row_values(Draft& draft, const TileRequest& r) {
   const auto e = r.epilogue.id < 0 ? std::nullopt : facts_of(draft.schedule, r.epilogue);
   if (!e || e->extent.empty()) return;
-  bool between = false;
   for (BlockRV b : draft.schedule.blocks()) {
     if (b.id == r.epilogue.id) return;
     const Ref<Block> block = draft.schedule.get(b);
     const auto reads = [&](const Access& l) { return l.buffer.same_as(block->writes[0]->buffer); };
-    if (between && !block->init && block->writes.size() == 1 && std::ranges::any_of(e->loads, reads) &&
+    if (b.id != r.reduction.id && !block->init && block->writes.size() == 1 &&
+        std::ranges::any_of(e->loads, reads) &&
         std::ranges::all_of(e->loads, [&](const Access& l) { return !reads(l) || l.stride.back() == 0; }))
       try_step(draft, "computed by each row", [&](Schedule& s) { s.compute_inline(b); });
-    between = between || b.id == r.reduction.id;
   }
 }
 
@@ -278,7 +277,7 @@ RuleOutcome tile_recipe(Draft& draft, TilePlan plan) {
 RuleOutcome make_tile(Draft& draft, const TileRequest& request) {
   TilePlan plan{request};
   plan.nest = fused(request.facts, request.fusion);
-  inline_between(draft, request);
+  inline_row_values(draft, request);
   if (!plan_epilogue(draft.schedule, plan)) return RuleOutcome::epilogue;
   if (!plan.fusion.any()) plan.pad = pad_rows(draft.schedule, plan.nest, plan.tile, draft.target);
   if (!plan.pad && plan.panels.id < 0 && plan.matrix_rows == 0)

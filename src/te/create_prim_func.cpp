@@ -3,8 +3,10 @@
 // first.
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <map>
 #include <set>
+#include <unordered_set>
 
 #include "analysis/region.h"
 #include "ir/text.h"
@@ -62,6 +64,15 @@ std::vector<Operation> operations_of(const Array<Tensor>& args, const std::set<K
       stack.pop_back();
     }
   }
+  // What needs no sum comes in front of the sums: their readers can then be computed in their loops.
+  std::unordered_set<const OperationNode*> sums;
+  for (const Operation& op : order) {
+    const bool plain = op->kind == OperationKind::placeholder ||
+                       (op->kind == OperationKind::compute && !op->body[0].is<tir::Reduce>());
+    const auto is_sum = [&](const Tensor& t) { return sums.count(t->op.get()) > 0; };
+    if (!plain || std::any_of(op->inputs.begin(), op->inputs.end(), is_sum)) sums.insert(op.get());
+  }
+  std::ranges::stable_partition(order, [&](const Operation& op) { return !sums.count(op.get()); });
   return order;
 }
 

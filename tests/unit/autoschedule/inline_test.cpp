@@ -60,5 +60,30 @@ TEST(Inline, WhatARowOfAnEpilogueSharesDoesNotStandBetween) {
   EXPECT_EQ(text.find("product_local"), std::string::npos) << text;
 }
 
+TEST(Inline, AMaskThatHeadsShareIsMadeInFrontOfTheirProducts) {
+  const tir::VarRef rows = tir::var("n");
+  const int64_t heads = 3, steps = 8;
+  Tensor a = te::placeholder({heads, rows, steps}, f32, "A"),
+         b = te::placeholder({heads, steps, rows}, f32, "B"), at = te::placeholder({rows}, f32, "P");
+  const tir::IterVar k = te::reduce_axis(tir::range(PrimExpr(0), PrimExpr(steps)), "k");
+  Tensor product = te::compute(
+      {heads, rows, rows},
+      [&](const Vars& v) { return te::sum(a({v[0], v[1], k->var}) * b({v[0], k->var, v[2]}), {k}); },
+      "product");
+  Tensor mask = te::compute(
+      {rows, rows}, [&](const Vars& v) { return tir::exp(tir::abs(at({v[0]}) - at({v[1]}))); }, "mask");
+  Tensor y = te::compute(
+      {heads, rows, rows}, [&](const Vars& v) { return product({v[0], v[1], v[2]}) + mask({v[1], v[2]}); },
+      "Y");
+  const Target t = target_of({512, 32, 2});
+  const tir::PrimFunc f = te::create_prim_func({a, b, at, y});
+  for (const int64_t n : {1, 5, 40}) expect_same({"mask", f, {{"n", n}}}, t, "inline");
+  const std::string text = print(default_schedule(f, t));
+  const size_t made = text.find("T.block(\"mask\")"), sums = text.find("T.block(\"product\")");
+  EXPECT_LT(made, sums) << text;
+  EXPECT_NE(sums, std::string::npos);
+  EXPECT_EQ(text.find("product_local"), std::string::npos) << text;
+}
+
 }  // namespace
 }  // namespace tenon::testing
