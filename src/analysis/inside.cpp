@@ -308,9 +308,12 @@ void Inside::parts_at_least(const PrimExpr& e, int64_t least, PrimExpr& out, int
   if (const auto* n = e.as<Mul>()) {
     // Where one of two numbers is no less than 0 and their product is above it, both are.
     const auto c = as_int(n->b);
-    if (!at_most(PrimExpr(0), n->a, kDepth) && !at_most(PrimExpr(0), n->b, kDepth)) return;
-    parts_at_least(n->a, c && *c > 0 ? (least + *c - 1) / *c : 1, out, depth);
-    parts_at_least(n->b, 1, out, depth);
+    if (at_most(PrimExpr(0), n->a, kDepth) || at_most(PrimExpr(0), n->b, kDepth)) {
+      parts_at_least(n->a, c && *c > 0 ? (least + *c - 1) / *c : 1, out, depth);
+      parts_at_least(n->b, 1, out, depth);
+    } else if (const auto* m = n->a.as<Mul>()) {  // x · y · z, as x · (y · z)
+      parts_at_least(m->a * simplify(m->b * n->b), 1, out, depth);
+    }
   } else if (const auto* d = e.as<FloorDiv>()) {
     if (const auto c = as_int(d->b); c && *c > 0 && *c < (int64_t(1) << 31) && least < (int64_t(1) << 31))
       parts_at_least(d->a, least * *c, out, depth);

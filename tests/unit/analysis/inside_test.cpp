@@ -83,6 +83,21 @@ TEST_F(Proofs, SizesWithoutWhichALoopWouldNotRun) {
   EXPECT_TRUE(analyzer.can_prove_ge(k, 1));
 }
 
+TEST_F(Proofs, FactorsThatRunALoopTogether) {
+  // Of a buffer's dimension rows * columns only the product is known to be no less than 0.
+  const VarRef k = var("k"), h = var("h"), w = var("w");
+  const PrimExpr rows = floordiv(h + 7, PrimExpr(8)), columns = floordiv(w + 7, PrimExpr(8));
+  analyzer.assume_size(k);
+  const Inside::Scope known = inside.assume(ge(rows * columns, PrimExpr(0)), {});
+  EXPECT_FALSE(analyzer.can_prove_ge(k, 1));
+  inside.define(i, range(PrimExpr(0), k * columns * rows));
+  const Inside::Scope in = inside.assume(inside.runs(k * columns * rows), {});
+  EXPECT_TRUE(analyzer.can_prove_ge(k, 1));
+  EXPECT_TRUE(within(floordiv(i, rows * columns), k));
+  EXPECT_TRUE(within(floormod(i, rows * columns), rows * columns));
+  EXPECT_FALSE(within(floordiv(i, rows), k));
+}
+
 TEST_F(Proofs, OfASumEitherPartMayRunALoop) {
   const VarRef m = var("m"), k = var("k");
   analyzer.assume_size(m), analyzer.assume_size(k);
