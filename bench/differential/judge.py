@@ -91,7 +91,10 @@ def far_off(got, want, most):
     got, want = np.asarray(got), np.asarray(want)
     if got.dtype != want.dtype or got.shape != want.shape:
         return f"{got.dtype}{list(got.shape)}, wanted {want.dtype}{list(want.shape)}"
-    off, size = (np.sqrt(np.mean(np.square(v.astype(np.float64)))) for v in (got - want, want))
+    a, b = got.astype(np.float64), want.astype(np.float64)
+    with np.errstate(invalid="ignore"):  # infinite alike
+        apart = np.where(a == b, 0, a - b)
+    off, size = (np.sqrt(np.mean(np.square(v))) for v in (apart, np.where(np.isfinite(b), b, 0)))
     return None if off <= most * (size + 1e-3) else f"the root mean square of the difference is {off / (size + 1e-3):.3f} of the result's"
 
 
