@@ -2,6 +2,7 @@
 // Shapes and ranks that only a run of a program knows: checked where they meet, before kernels take them for
 // granted.
 #include "graph_language.h"
+#include "pipeline/emit.h"
 #include "runtime/builtin.h"
 
 namespace tenon::graph::testing_graph {
@@ -43,6 +44,21 @@ TEST_F(Graph, WhatKernelsTakeForGrantedIsCheckedBeforeThem) {
   EXPECT_EQ(resizes.invoke({random_array({1, 2, 0, 3}), random_array({1, 2, 0, 4})})[0].size(), 0);
   EXPECT_EQ(run_error([&] { resizes.invoke({random_array({1, 2, 0, 3}), random_array({1, 2, 5, 4})}); }),
             "T0501");
+}
+
+TEST_F(Graph, WhatIsPickedOfACheckedAxisNeedsNoGuard) {
+  // That n is 0 only where nothing is picked is known to the kernel, which clamps what it reads of i.
+  const IRModule m = module(R"(
+    @R.function
+    def main(x: R.Tensor((n, m, 8), "float32"), i: R.Tensor((), "int64")):
+        return R.exp(R.take(R.permute_dims(x, axes=[1, 0, 2]), i, axis=1))
+)");
+  Session session(jit_artifact(compile(m, {})));
+  for (const auto& [key, value] : session.artifact().executable().metadata)
+    EXPECT_FALSE(key.starts_with("asserts.")) << value;
+  EXPECT_EQ(session.invoke({random_array({3, 2, 8}), number(2, i64)})[0].size(), 16);
+  EXPECT_EQ(session.invoke({random_array({0, 0, 8}), number(0, i64)})[0].size(), 0);
+  EXPECT_EQ(run_error([&] { session.invoke({random_array({0, 2, 8}), number(0, i64)}); }), "T0501");
 }
 
 TEST_F(Graph, ShapesThatDoNotFitAreFoundWhenTheyMeet) {

@@ -47,6 +47,12 @@ std::vector<PrimExpr> factors_of(const PrimExpr& e) {
   return out;
 }
 
+PrimExpr product(const std::vector<PrimExpr>& factors) {
+  PrimExpr out(1);
+  for (const PrimExpr& f : factors) out = out * f;
+  return out;
+}
+
 /// Equal products: one of the factors that they share is 0, or the rest is equal.
 PrimExpr equal_products(const PrimExpr& a, const PrimExpr& b) {
   std::vector<PrimExpr> left = factors_of(a), right = factors_of(b), shared;
@@ -59,22 +65,23 @@ PrimExpr equal_products(const PrimExpr& a, const PrimExpr& b) {
         break;
       }
   if (shared.empty()) return tir::eq(a, b);
-  auto product = [](const std::vector<PrimExpr>& factors) {
-    PrimExpr out(1);
-    for (const PrimExpr& f : factors) out = out * f;
-    return out;
-  };
   return tir::logical_or(tir::eq(product(shared), PrimExpr(0)), tir::eq(product(left), product(right)));
 }
 
 /// What an operator takes for granted, as a condition.
 PrimExpr condition_of(const op::SizeFact& fact) {
   if (fact.or_one) return tir::logical_or(tir::eq(fact.have, PrimExpr(1)), tir::eq(fact.have, fact.want));
-  // What is picked from an axis if that is empty, else 0, is 0 (InferContext::expect_elements).
-  const auto* picked = fact.have.as<tir::Select>();
-  const auto* empty = picked ? picked->condition.as<tir::EQ>() : nullptr;
-  if (empty && tir::is_zero(empty->b) && tir::is_zero(picked->false_value) && tir::is_zero(fact.want))
-    return tir::logical_or(tir::ge(empty->a, PrimExpr(1)), tir::eq(picked->true_value, PrimExpr(0)));
+  // What is picked of an axis of n elements, times max(1 - n, 0), is 0 (InferContext::expect_elements).
+  std::vector<PrimExpr> picked = factors_of(fact.have);
+  const auto empty = std::ranges::find_if(picked, [](const PrimExpr& f) {
+    const auto* m = f.as<tir::Max>();
+    return m && tir::is_zero(m->b);
+  });
+  if (tir::is_zero(fact.want) && empty != picked.end()) {
+    const PrimExpr n = simplify(PrimExpr(1) - empty->as<tir::Max>()->a);
+    picked.erase(empty);
+    return tir::logical_or(tir::ge(n, PrimExpr(1)), tir::eq(product(picked), PrimExpr(0)));
+  }
   return equal_products(fact.have, fact.want);
 }
 
