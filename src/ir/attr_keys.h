@@ -22,6 +22,8 @@ inline constexpr const char kNotInPlaceAttr[] = "tenon.not_in_place";
 inline constexpr const char kConcatAxisAttr[] = "tenon.concat_axis";  ///< int: it joins its parameters there
 inline constexpr const char kOverrideAttr[] = "tenon.override";  ///< text: the file that replaced it, and how
 inline constexpr const char kWorkAttr[] = "tenon.work";          ///< text: of the kernel that it replaced
+/// Text: the program that it is a version of, for one row (`join_versions`).
+inline constexpr const char kOneRowOfAttr[] = "tenon.one_row_of";
 /// Of a block: a schedule was told that regions which it touches are not to be seen.
 inline constexpr const char kHidesAccessAttr[] = "unsafe_hides_access";
 /// Of a parallel loop: nanoseconds of an iteration.

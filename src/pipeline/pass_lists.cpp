@@ -81,7 +81,7 @@ const std::pair<std::string_view, std::vector<std::string_view>> kGraphOnRequest
     {"memory", {"override_kernels", "dataflow_use_inplace_calls"}},
 };
 
-const Chapter kSchedule[] = {{"schedule", {"default_schedule"}}};
+const Chapter kSchedule[] = {{"schedule", {"one_row_versions", "default_schedule"}}};
 
 /// What tensor programs for processors go through. Every part of it that keeps the order gives programs of
 /// the same meaning.
@@ -110,7 +110,8 @@ const Chapter kTensor[] = {
     // Passes in front of lower_intrin plan by the names of functions, those behind see no mathematics.
     {"operations",
      {"f16_compute_legalize", "bf16_compute_legalize", "fp8_compute_legalize", "lower_intrin",
-      "make_packed_api"}},
+      // While both versions have parameters of their own.
+      "join_versions", "make_packed_api"}},
     // Scalars of a kernel have their types by now, too.
     {"values", {"f16_storage_legalize", "bf16_storage_legalize", "fp8_storage_legalize", "int4_legalize"}},
 };

@@ -142,8 +142,9 @@ ExtractedKernel extract_kernel(IRModule module, CompileOptions options, const st
     program.edit()->attrs.set(kLayoutFreeBuffers, Any(weights));
   ExtractedKernel out;
   out.unscheduled = alone(kernel, program);
-  out.scheduled = run_passes(out.unscheduled, schedule_passes(), context);
-  const auto scheduled = out.scheduled.find(kernel).cast<tir::PrimFuncNode>();
+  const auto scheduled =
+      run_passes(out.unscheduled, schedule_passes(), context).find(kernel).cast<tir::PrimFuncNode>();
+  out.scheduled = alone(kernel, scheduled);  // without the version for one row, which a compilation adds
   out.trace = scheduled->attrs.get_or(kTraceAttr, Any("[]")).as<std::string>();
   const std::vector<NDArray> values = values_of_run(lowered, context, kernel, inputs);
   const auto results = size_t(num_outputs(program));
