@@ -71,6 +71,26 @@ TEST(Transpositions, OfSeveralBlocksOfChannelsAreTiled) {
       << "eight channels fill no tile";
 }
 
+/// Short heads of an attention: keys along the sum become columns.
+TEST(Transpositions, OfFewRowsAreTilesOfAllOfThem) {
+  const Target t = target_of({});
+  for (const auto& [rows, type, tiled] : {std::tuple{8, f32, true},
+                                          {12, f32, true},
+                                          {8, f16, true},
+                                          {6, f64, true},
+                                          {4, f32, false},
+                                          {10, f32, false},
+                                          {8, u8, false}}) {
+    Tensor a = te::placeholder({3, 37, rows}, type, "A");
+    Tensor c = te::compute({3, rows, 37}, [&](const Vars& v) { return a({v[0], v[2], v[1]}); }, "columns");
+    const Program p{"columns", te::create_prim_func({a, c}), {}};
+    EXPECT_EQ(expect_same(p, t, "elementwise"), "applied");
+    const std::string steps = steps_of(default_schedule(p.function, t));
+    EXPECT_EQ(steps.find("factors=[-1, " + std::to_string(rows) + "]") != std::string::npos, tiled)
+        << rows << steps;
+  }
+}
+
 TEST(Transpositions, OfRowsByTurnsAreVectors) {
   // Two rows whose elements the result takes by turns, from a place that is even and from one that is odd; of
   // an odd number none are vectors.
