@@ -24,6 +24,8 @@ inline constexpr const char kOverrideAttr[] = "tenon.override";  ///< text: the 
 inline constexpr const char kWorkAttr[] = "tenon.work";          ///< text: of the kernel that it replaced
 /// Text: the program that it is a version of, for one row (`join_versions`).
 inline constexpr const char kOneRowOfAttr[] = "tenon.one_row_of";
+/// Ints: the scalars of that kernel which are 1 here.
+inline constexpr const char kRowSizesAttr[] = "tenon.row_sizes";
 /// Of a block: a schedule was told that regions which it touches are not to be seen.
 inline constexpr const char kHidesAccessAttr[] = "unsafe_hides_access";
 /// Of a parallel loop: nanoseconds of an iteration.

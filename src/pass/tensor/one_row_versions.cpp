@@ -3,11 +3,12 @@
 //   before: def f(A: T.Buffer((n, 24), "float32"), B: T.Buffer((n, 8), "float32"), n: T.int64): …
 //   after:  def f(A, B, n): …
 //           def f_one_row(A: T.Buffer((1, 24), "float32"), B: T.Buffer((1, 8), "float32")): …
-// A batch is often 1, and so is a decoder's step: a program whose symbolic sizes all count rows has a version
+// A batch is often 1, and so is a decoder's step: a program with symbolic sizes that count rows has a version
 // for a single one. Its loops are placed for known sizes: no edges, no threads, no digits of sizes, and as
 // many sums side by side as one row has. `join_versions` puts the choice in front. Rows that take long by
 // themselves gain little and have none. Needs: programs without loops placed. Keeps: the programs.
 #include <algorithm>
+#include <set>
 
 #include "analysis/cost/time.h"
 #include "ir/find_node.h"
@@ -22,35 +23,47 @@ using namespace tir;
 
 namespace {
 
-/// Rows are counted by a batch and by steps; more sizes are an image's.
-constexpr size_t kMostSizes = 2;
 /// A version saves some tens of nanoseconds (a product of 24 × 72: 40 of 80 on Zen 5); by the model of the
 /// machine a row takes so long at most.
 constexpr double kLongRow = 4000;
 
-/// Sizes stand in front of what is of known size, as rows are counted; `some`: and there is one.
-bool counts_rows(const Buffer& b, bool some) {
-  bool known = false, symbolic = false;
-  for (const PrimExpr& d : b->shape) {
-    const auto n = as_int(d);
-    if (!n && known) return false;
-    symbolic = symbolic || !n;
-    known = known || (n && *n != 1);
+/// The places, among the scalars of the kernel, of sizes that count rows: they stand in front of the last
+/// axis of results, and in no sum (of what is joined, or of a window's borders).
+Array<int64_t> row_sizes(const PrimFunc& f) {
+  std::set<const Var*> rows, others;
+  auto enter = [](const PrimExpr& size, std::set<const Var*>& in) {
+    for (const VarRef& v : free_vars(size)) in.insert(v.get());
+  };
+  auto tensors = int64_t(f->buffer_map.size());
+  for (const VarRef& p : f->params) {
+    const auto b = f->buffer_map.find(p);
+    if (!b || tensors-- > num_outputs(f)) continue;
+    const Array<PrimExpr>& shape = (*b)->shape;
+    for (size_t d = 0; d < shape.size(); ++d) enter(shape[d], d > 0 && d + 1 == shape.size() ? others : rows);
   }
-  return symbolic || !some;
+  pre_order(f, [&](const ObjectRef& x) {
+    if (const auto* b = x.as<BufferNode>())
+      for (const PrimExpr& d : b->shape)
+        if (has_node<Add, Sub, FloorDiv, FloorMod, Min, Max>(d)) enter(d, others);
+    return true;
+  });
+  Array<int64_t> out;
+  const std::vector<VarRef> scalars = kernel_scalars(f);
+  for (size_t i = 0; i < scalars.size(); ++i)
+    if (rows.count(scalars[i].get()) && !others.count(scalars[i].get())) out.push_back(int64_t(i));
+  return out;
 }
 
-/// Has it a single row? Windows reach beyond that: tensors have no elements then, accesses are outside.
-bool has_a_row(const PrimFunc& f) {
+/// Windows reach beyond a single row: tensors have no elements then, accesses are outside.
+bool is_program(const PrimFunc& f) {
   const bool empty = any_node(f, [](const ObjectRef& x) {
     const auto* b = x.as<BufferNode>();
     return b && std::any_of(b->shape.begin(), b->shape.end(),
-                            [](const PrimExpr& d) { return as_int(d).value_or(0) < 1; });
+                            [](const PrimExpr& d) { return as_int(d).value_or(1) < 1; });
   });
-  if (empty || !kernel_scalars(f).empty()) return false;
   DiagnosticList problems;
-  verify_prim_func("f", f, problems);
-  return problems.empty();
+  if (!empty) verify_prim_func("f", f, problems);
+  return !empty && problems.empty();
 }
 
 /// `f` at these sizes, what they make of others (rows of all steps) computed.
@@ -59,7 +72,7 @@ PrimFunc at_sizes(const PrimFunc& f, const VarMap& sizes) {
     const PrimExpr e(x.cast<PrimExprNode>());
     if (!e || e.dtype() != i64 || e.is<IntImm>() || e.is<Var>() || e.is<BufferLoad>()) return {};
     const std::vector<ObjectRef> parts = children(e);
-    return std::ranges::all_of(parts, &ObjectRef::is<IntImm>) ? ObjectRef(simplify(e)) : ObjectRef();
+    return std::ranges::any_of(parts, &ObjectRef::is<IntImm>) ? ObjectRef(simplify(e)) : ObjectRef();
   });
   return rename_all(out.cast<PrimFuncNode>());
 }
@@ -70,20 +83,17 @@ PrimFunc one_row(const PrimFunc& f, const IRModule& module, const Target& target
   if (!f->attrs.contains(kPatternAttr)) return {};
   for (const char* key : {kTraceAttr, kKernelAttr, kMemoryOnlyAttr, kOverrideAttr, kScheduleRuleAttr})
     if (f->attrs.contains(key)) return {};
+  const Array<int64_t> rows = row_sizes(f);
   VarMap sizes;
-  auto tensors = int64_t(f->buffer_map.size());
-  for (const VarRef& p : f->params) {
-    const auto b = f->buffer_map.find(p);
-    if (!b && (p->dtype != i64 || !sizes.emplace(p.get(), PrimExpr(1)).second)) return {};
-    if (b && !counts_rows(*b, tensors-- <= num_outputs(f))) return {};
-  }
-  for (const VarRef& v : tensor_detail::sizes_of(f)) sizes.emplace(v.get(), PrimExpr(1));
-  if (sizes.empty() || sizes.size() > kMostSizes) return {};
+  const std::vector<VarRef> scalars = kernel_scalars(f);
+  for (int64_t i : rows) sizes.emplace(scalars[size_t(i)].get(), PrimExpr(1));
+  if (sizes.empty()) return {};
   PrimFunc one = at_sizes(f, sizes);
   one.edit()->body = simplify(one->body);
-  if (!has_a_row(one)) return {};
+  if (!is_program(one)) return {};
   if (cost::nanoseconds(one->body, module, cost::usual_vector_bits(*f, target)) > kLongRow) return {};
   one.edit()->attrs.erase("global_symbol");
+  one.edit()->attrs.set(kRowSizesAttr, Any(rows));
   return one;
 }
 

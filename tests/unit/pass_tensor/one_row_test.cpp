@@ -61,17 +61,41 @@ TEST(OneRowVersions, ComputeWhatTheProgramDoes) {
   }
 }
 
-/// Programs whose sizes count no rows, and those whose rows take long by themselves, have none.
+/// Sizes of the last axis, of windows and of what is joined count no rows.
 TEST(OneRowVersions, AreOfShortRows) {
   const VarRef n = var("n"), m = var("m"), k = var("k");
   EXPECT_EQ(with_versions(product({n}, 24, 40)).functions().size(), 2u);
-  EXPECT_EQ(with_versions(product({n64(1), n}, 24, 40)).functions().size(), 2u);
+  EXPECT_EQ(with_versions(product({n64(2), n}, 24, 40)).functions().size(), 2u);
   EXPECT_EQ(with_versions(product({n * m}, 24, 40, {n, m})).functions().size(), 2u);
-  EXPECT_EQ(with_versions(product({n - n64(4)}, 24, 40, {n})).functions().size(), 1u);  // windows of rows
-  EXPECT_EQ(with_versions(product({n64(2), n}, 24, 40)).functions().size(), 1u);
-  EXPECT_EQ(with_versions(product({n, m, k}, 24, 40)).functions().size(), 1u);
+  EXPECT_EQ(with_versions(product({n - n64(4)}, 24, 40, {n})).functions().size(), 1u);
   EXPECT_EQ(with_versions(product({n}, 1024, 1024)).functions().size(), 1u);
   EXPECT_EQ(with_versions(product({n64(7)}, 24, 40)).functions().size(), 1u);
+}
+
+/// What is behind the rows stays of any size.
+TEST(OneRowVersions, KeepOtherSizes) {
+  const VarRef batch = var("batch"), rows = var("rows"), columns = var("columns"), inputs = var("inputs");
+  Tensor a = te::placeholder({batch, n64(3), rows, inputs}, f32, "A"),
+         b = te::placeholder({batch, n64(3), inputs, columns}, f32, "B");
+  IterVar k = te::reduce_axis(range(n64(0), inputs), "k");
+  Tensor c = te::compute(
+      {batch, n64(3), rows, columns},
+      [&](const Array<VarRef>& i) {
+        return te::sum(a({i[0], i[1], i[2], k->var}) * b({i[0], i[1], k->var, i[3]}), {k});
+      },
+      "C");
+  PrimFunc f = te::create_prim_func({a, b, c}, {batch, rows, columns, inputs});
+  f.edit()->attrs.set(kPatternAttr, Any(int64_t(4)));
+  PassContext context;
+  context.target = machine();
+  const IRModule m = run_pass("default_schedule", with_versions(f), context);
+  ASSERT_EQ(m.functions().size(), 2u) << print(m);
+  for (const auto& [n, r, w] :
+       std::vector<std::array<int64_t, 3>>{{1, 1, 1}, {1, 1, 21}, {1, 1, 0}, {2, 1, 9}, {1, 3, 17}}) {
+    check_pipeline(m, {random_array({n, 3, r, 5}, f32, 1), random_array({n, 3, 5, w}, f32, 2),
+                       NDArray::zeros({n, 3, r, w}, f32)});
+    if (HasFailure()) return;
+  }
 }
 
 }  // namespace
