@@ -6,7 +6,8 @@
 // A batch is often 1, and so is a decoder's step: a program with symbolic sizes that count rows has a version
 // for a single one. Its loops are placed for known sizes: no edges, no threads, no digits of sizes, and as
 // many sums side by side as one row has. `join_versions` puts the choice in front. Rows that take long by
-// themselves gain little and have none. Needs: programs without loops placed. Keeps: the programs.
+// themselves gain little and have none.
+// Needs: programs of operators (`lower_to_call_tir`), no loops placed. Keeps: the programs.
 #include <algorithm>
 #include <set>
 
