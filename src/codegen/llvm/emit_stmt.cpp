@@ -407,6 +407,8 @@ void Emitter::serial_loop(const For& n, const Stmt& inside, V begin, V end, bool
     note("llvm.loop.unroll.full", nullptr);
   else if (n.annotations.contains("pragma_no_unroll"))
     note("llvm.loop.unroll.disable", nullptr);
+  else if (vectors && !as_int(n.extent))  // an image's row is a few vectors: the copies would not run
+    note("llvm.loop.unroll.runtime.disable", nullptr);
   if (notes.size() > 1) {
     llvm::MDNode* id = llvm::MDNode::getDistinct(c, notes);
     id->replaceOperandWith(0, id);
