@@ -2,11 +2,12 @@
 // loop_partition
 //   before: for i in n: if 1 <= i and i < 9: B[i] = A[i - 1] else: B[i] = 0
 //   after:  for i in [0, 1): …;  for i in [1, 9): B[i] = A[i - 1];  for i in [9, n): …
-// Innermost serial loops are cut where their conditions (also predicates of vector accesses and lazy
-// selections) change; in the middle part the conditions are known to hold and vanish, and behind it the loop
-// ends where no lane stores anything any more. The first iteration of a reduction is split from the others.
-// Loops beyond a size limit stay whole, unless they carry "pragma_loop_partition_hint", which also cuts loops
-// that hold others. Needs: flat loops, simplified conditions. Keeps: the order of iterations.
+// Innermost serial loops, and small ones around others (rows of a padded image), are cut where their
+// conditions (also predicates of vector accesses and lazy selections) change; in the middle part the
+// conditions are known to hold and vanish, and behind it the loop ends where no lane stores anything any
+// more. The first iteration of a reduction is split from the others. Loops beyond a size limit stay whole,
+// unless they carry "pragma_loop_partition_hint", which also cuts large loops that hold others. Needs: flat
+// loops, simplified conditions. Keeps: the order of iterations.
 #include <algorithm>
 
 #include "analysis/condition.h"
@@ -22,6 +23,7 @@ using tensor_detail::imm;
 namespace {
 
 constexpr int64_t kPartitionNodes = 600;
+constexpr int64_t kAroundNodes = 300;    ///< of a loop around others, which stands there three times then
 constexpr int64_t kHintedNodes = 40000;  ///< as much as unroll_loop makes at most
 
 class Partition : public tensor_detail::Rewriter {
@@ -122,8 +124,11 @@ class Partition : public tensor_detail::Rewriter {
     std::unordered_map<const Var*, bool> defined;  // inside the loop
     pre_order(n.body, [&](const ObjectRef& x) {
       auto take = [&](const PrimExpr& c) {
-        const std::vector<PrimExpr> parts = conjuncts(c);
-        conditions.insert(conditions.end(), parts.begin(), parts.end());
+        for (const PrimExpr& part : conjuncts(c)) {
+          const auto* all = part.as<Broadcast>();  // a condition of all lanes together
+          const std::vector<PrimExpr> inner = all ? conjuncts(all->value) : std::vector{part};
+          conditions.insert(conditions.end(), inner.begin(), inner.end());
+        }
       };
       if (x.is<For>() || x.is<tir::While>()) innermost = false;
       if (const auto* l = x.as<For>()) defined[l->loop_var.get()] = true;
@@ -136,7 +141,8 @@ class Partition : public tensor_detail::Rewriter {
       if (const auto* b = x.as<Select>(); b && b->condition.dtype().is_vector()) take(b->condition);
       return !x.is<BufferNode>();
     });
-    if ((!innermost && !hinted(n)) || conditions.empty()) return s;
+    if (!innermost && !hinted(n) && tensor_detail::size_of(s, kAroundNodes) > kAroundNodes) return s;
+    if (conditions.empty()) return s;
     const PrimExpr end = n.min + n.extent;
     PrimExpr low = n.min, high = end, last = end;  // from `last` on, nothing is stored
     std::vector<PrimExpr> decided_;
