@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Single passes on programs built by hand: what they do, beside that the meaning stays.
+#include "ir/find_node.h"
 #include "programs.h"
 #include "target/target.h"
 
@@ -303,6 +304,30 @@ TEST(LoopPartition, TheMiddleHasNoConditions) {
       return true;
     });
     EXPECT_TRUE(plain) << print(out);
+  }
+}
+
+TEST(FewVectors, RowsOfEachNumberHaveTheSameValues) {
+  Hand h;
+  VarRef y = var("y"), i = var("i"), j = var("j"), n = var("n"), m = var("m");
+  Buffer a = h.add("a", {n, m}), b = h.add("b", {n + 1, m + 3});
+  h.params.push_back(n), h.params.push_back(m);
+  const PrimExpr x = i * 8 + j;
+  const PrimExpr inside = logical_and(logical_and(ge(y, n64(1)), ge(x, n64(1))), le(x, m));
+  const Stmt s = make<IfThenElse>(
+      lt(x, m + 3), store(b, if_then_else(inside, load(a, {y - 1, x - 1}), PrimExpr(0.0)), {y, x}), Stmt());
+  const PrimFunc f =
+      h.func(loop(y, n + 1, loop(i, floordiv(m + 10, PrimExpr(8)), loop(j, n64(8), s, ForKind::vectorized))));
+  for (int64_t size : {0, 1, 4, 5, 6, 13, 14, 21, 29, 30, 53}) {
+    const IRModule out =
+        check_pipeline(f, {random_array({3, size}, f32, 1), NDArray::zeros({4, size + 3}, f32),
+                           NDArray::scalar(int64_t(3), i64), NDArray::scalar(size, i64)});
+    int rows = 0;  // loops over rows without one over their vectors
+    pre_order(body_of(out)->body, [&](const ObjectRef& node) {
+      if (const auto* l = node.as<For>()) rows += !has_node<For>(l->body) && !as_int(l->extent);
+      return true;
+    });
+    EXPECT_GE(rows, 4) << print(out);
   }
 }
 
