@@ -181,8 +181,8 @@ Strategy conv_strategy(size_t n) {
 /// Folds axis by axis pay for the tensor between the axes where they look at more than so many times fewer
 /// elements: the figures are in the README of this folder.
 constexpr int64_t kWindowGain = 2;
-/// Where that tensor does not stay in the second cache, within this many times its size, or a whole axis of
-/// channels comes last, …
+/// Where that tensor does not stay in the second cache, within this many times its size (one of symbolic size
+/// does), or a whole axis of channels comes last, …
 constexpr int64_t kCachesBetweenAxes = 2;
 /// … they gain from here on: maxima of 5 × 5 at 64 × 112 × 112 take as long, means in NHWC up to twice as
 /// long.
@@ -198,7 +198,7 @@ Strategy pool_strategy(size_t n, Pooling kind) {
     by_axes.refuse = [n, kind](const Call& c, const Target& target) -> std::string {
       const WindowWork work = window_work(c, n, kind);
       const bool near =
-          target && !work.channels_last && work.bytes && *work.bytes <= kCachesBetweenAxes * target->l2_bytes;
+          target && !work.channels_last && work.bytes.value_or(0) <= kCachesBetweenAxes * target->l2_bytes;
       const int64_t gain = near ? kWindowGain : kWindowGainFar;
       const int64_t at_once = work.at_once * std::min(work.lane_stride, kMostLaneStride);
       if (at_once > gain * work.by_axes) return {};

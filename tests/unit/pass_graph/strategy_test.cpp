@@ -325,10 +325,11 @@ TEST(Strategy, RowsAreSortedByRanksBytesOrMerges) {
       }
 }
 
+/// Of a symbolic size where it is negative.
 Call pool_call(const char* name, const std::vector<int64_t>& x, const op::PoolAttrs& attrs,
                DataType dtype = f32) {
   Array<PrimExpr> dims;
-  for (int64_t d : x) dims.push_back(PrimExpr(d));
+  for (int64_t d : x) dims.push_back(d < 0 ? PrimExpr(tir::var("n")) : PrimExpr(d));
   return *op::op_call(name, {var("x", tensor_type(dims, dtype))},
                       op::make_attrs<op::PoolAttrs>([&](op::PoolAttrs& a) { a = attrs; }))
               .as<Call>();
@@ -357,6 +358,8 @@ TEST(Strategy, LargeWindowsAreFoldedAxisByAxis) {
     EXPECT_EQ(chosen(pool({1, 2, 9, 12}, window({3, 3}, {1, 1}))), at_once);
     EXPECT_EQ(why_not(pool({1, 2, 9, 12}, window({3, 3}, {1, 1})), by_axes.c_str()),
               "9 elements at once are no more than 2 times 6 axis by axis");
+    EXPECT_EQ(chosen(pool({-1, 2, -1, -1}, window({5, 5}, {1, 1}))), by_axes);
+    EXPECT_EQ(chosen(pool({-1, 2, -1, -1}, window({3, 3}, {1, 1}))), at_once);
     // What lies between the axes is far larger than a cache.
     EXPECT_EQ(why_not(pool({1, 64, 512, 512}, window({5, 5}, {1, 1})), by_axes.c_str()),
               "25 elements at once are no more than 3 times 10 axis by axis");
