@@ -68,6 +68,11 @@ constexpr double kRowPointerCycles = 1;
 /// places that are found one from the other.
 constexpr int64_t kPlanePointers = 12;
 constexpr double kPlaneRowCycles = 3, kPlanePointerCycles = 0.5;
+/// A fold of windows shares nothing among its rows: where they lie at symbolic distances, more pointers than
+/// these, for each axis of the window, cost more than chains wait (16 channels of 31 × 33 to 56 × 56, Zen 5:
+/// maxima and means of 2 × 2 and 3 × 3 take 0.6 to 0.85 of the time with 4 rows rather than 16, those of 5
+/// elements with 8).
+constexpr int64_t kFoldPointers = 8;
 constexpr double kClamped = 1.01;  ///< rows that do not fit are clamped, each at an address of its own
 /// Rows that lie far apart, for each row: the prefetcher follows few streams, and a page each.
 constexpr int64_t kApart = 128, kFarApart = 2048;  ///< elements
@@ -247,6 +252,14 @@ bool pointers_fit(const Nest& n, const Tile& t) {
   });
 }
 
+/// The same of the rows of a fold of windows.
+bool fold_fits(const Nest& n, const Tile& t) {
+  const auto axes = int64_t(n.reduce.size());
+  return n.loads.size() != 1 || t.rows < 0 || n.loads[0].stride[size_t(t.rows)] < kIrregular ||
+         t.row_count * axes <= kFoldPointers ||
+         std::ranges::any_of(n.reduce, [&](int k) { return n.symbolic(k); });
+}
+
 /// Do rows of the tile read in one of `steps` steps of the iterator `axis` what others read in another?
 bool rows_share(const Access& l, int rows, int64_t count, int axis, int64_t steps) {
   const int64_t along = rows < 0 ? 0 : l.stride[size_t(rows)], on = l.stride[size_t(axis)];
@@ -391,7 +404,7 @@ std::vector<Tile> tile_candidates(const Nest& nest, const Target& target, int al
     if (rows.empty() || rows.front().vector != vectors.vector) rows = row_shapes(nest, vectors.vector);
     for (Tile t : rows) {
       t.lanes = vectors.lanes, t.vectors = vectors.vectors;
-      if (fits_registers(nest, t, 0, target) && pointers_fit(nest, t)) out.push_back(t);
+      if (fits_registers(nest, t, 0, target) && pointers_fit(nest, t) && fold_fits(nest, t)) out.push_back(t);
     }
   }
   return out;
