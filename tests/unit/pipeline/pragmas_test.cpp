@@ -109,6 +109,27 @@ TEST(Pragmas, UnrollAndWhoUnrolls) {
   EXPECT_EQ(ir("").find("llvm.loop.unroll"), std::string::npos);
 }
 
+TEST(Pragmas, LoopsOverAnyNumberOfVectorsAreNotUnrolled) {
+  CompileOptions options;
+  options.code = CodeForm::none;
+  const auto ir = [&](const std::string& count) {
+    const Compiled c = compile(
+        with_entry(
+            parse_module("@I.ir_module\nclass Module:\n"
+                         "    @T.prim_func\n"
+                         "    def main(A: T.Buffer((n,), \"float32\"), B: T.Buffer((n,), \"float32\"), n: "
+                         "T.int64):\n"
+                         "        for i in range(" +
+                         count +
+                         "):\n"
+                         "            B[T.Ramp(i * 8, 1, 8)] = A[T.Ramp(i * 8, 1, 8)]\n")),
+        options);
+    return codegen::llvm_ir(c.lowered, c.target, 0);
+  };
+  EXPECT_NE(ir("n // 8").find("llvm.loop.unroll.runtime.disable"), std::string::npos);
+  EXPECT_EQ(ir("9").find("llvm.loop.unroll"), std::string::npos);
+}
+
 TEST(Pragmas, Vectorize) {
   const std::string text = program(R"(
     for i in range(3):
@@ -153,18 +174,20 @@ TEST(Pragmas, ImportedTexts) {
     EXPECT_EQ(values(compiled_run(module, {ints(kValues)}, target, 2).at(0)), want) << target;
 }
 
-TEST(Pragmas, PartitionHintCutsLoopsThatHoldOthers) {
-  const auto text = [](const std::string& notes) {
-    return program("    for i in T.serial(12, annotations={" + notes + R"(}):
-        B[i] = 0
-        for j in range(3):
+TEST(Pragmas, PartitionHintCutsLargeLoopsThatHoldOthers) {
+  constexpr size_t kInside = 40;  // more than are cut without being asked
+  const auto text = [](const std::string& notes, size_t loops) {
+    std::string body = "    for i in T.serial(12, annotations={" + notes + "}):\n        B[i] = 0\n";
+    for (size_t k = 0; k < loops; ++k)
+      body += R"(        for j in range(3):
             if i >= 2:
                 B[i] = B[i] + A[i - 2] * T.int32(j)
-)");
+)";
+    return program(body);
   };
-  EXPECT_EQ(count(lowered(text(""), "loop_partition"), "if "), 1u);
-  EXPECT_EQ(count(lowered(text("\"pragma_loop_partition_hint\": 1"), "loop_partition"), "if "), 0u)
-      << lowered(text("\"pragma_loop_partition_hint\": 1"), "loop_partition");
+  EXPECT_EQ(count(lowered(text("", 1), "loop_partition"), "if "), 0u);
+  EXPECT_EQ(count(lowered(text("", kInside), "loop_partition"), "if "), 1u);
+  EXPECT_EQ(count(lowered(text("\"pragma_loop_partition_hint\": 1", kInside), "loop_partition"), "if "), 0u);
 }
 
 TEST(Pragmas, AScopeInOrder) {
