@@ -5,6 +5,7 @@
 #include <llvm/IR/Constants.h>
 #include <llvm/IR/MDBuilder.h>
 
+#include <algorithm>
 #include <ctime>
 #include <filesystem>
 
@@ -364,6 +365,16 @@ void Emitter::store(const BufferStore& n) {
 }
 
 // ---------------------------------------------------------------- control
+/// Does each iteration store elsewhere? (A sum stays where it is.)
+static bool moves_stores(const For& n) {
+  return !any_node(n.body, [&](const ObjectRef& node) {
+    const auto* st = node.as<BufferStore>();
+    return st && std::none_of(st->indices.begin(), st->indices.end(), [&](const PrimExpr& i) {
+             return any_node(i, [&](const ObjectRef& v) { return v.get() == n.loop_var.get(); });
+           });
+  });
+}
+
 void Emitter::serial_loop(const For& n, const Stmt& inside, V begin, V end, bool runs_once) {
   const llvm::DebugLoc around = b_.getCurrentDebugLocation();
   mark(&n);
@@ -407,7 +418,7 @@ void Emitter::serial_loop(const For& n, const Stmt& inside, V begin, V end, bool
     note("llvm.loop.unroll.full", nullptr);
   else if (n.annotations.contains("pragma_no_unroll"))
     note("llvm.loop.unroll.disable", nullptr);
-  else if (vectors && !as_int(n.extent))  // an image's row is a few vectors: the copies would not run
+  else if (vectors && !as_int(n.extent) && moves_stores(n))  // rows of images are a few vectors each
     note("llvm.loop.unroll.runtime.disable", nullptr);
   if (notes.size() > 1) {
     llvm::MDNode* id = llvm::MDNode::getDistinct(c, notes);
