@@ -3,7 +3,7 @@
 //   before: for y in h: for i in (w + 15) // 16: B[y * w + i * 16 + 0…15] = A[…]  where i * 16 + 0…15 < w
 //   after:  if w <= 16: for y in h: B[y * w + 0…15] = A[…]  where 0…15 < w
 //           else: if w <= 32: for y in h: B[y * w + 0…15] = A[…]; B[y * w + 16 + 0…15] = …  where …
-//           else: …  (up to four)   else: as it was
+//           else: …  (up to eight)   else: as it was
 // Rows of an image of symbolic size are a few vectors each. A loop over so few costs as much as the vectors
 // themselves: their number is asked once, outside the loops over rows, and what follows are the vectors
 // alone, whose masks are known or do not change from row to row. Only small rows have versions. Needs: flat
@@ -20,7 +20,7 @@ using tensor_detail::imm;
 
 namespace {
 
-constexpr int64_t kMostVectors = 4;    ///< of a row: what an image of 64 columns has of floats
+constexpr int64_t kMostVectors = 8;    ///< of a row: what an image of 128 columns has of floats
 constexpr int64_t kLeastLanes = 4;     ///< of a vector
 constexpr int64_t kVectorNodes = 200;  ///< of a vector's statements
 constexpr int64_t kRowNodes = 400;  ///< of the loops over rows, each of whose versions is as large or larger
