@@ -298,6 +298,11 @@ bool walks_as_one(const Facts& f, const Access& a, size_t i) {
     return index.get() == v->var.get() ||
            (!still.empty() && simplify(substitute(index, still)).get() == v->var.get());
   };
+  // Rows of a window are as far apart as those of the outer iterator.
+  auto steps = [&](const PrimExpr& index) {
+    const PrimExpr rest = simplify(index - outer->var);
+    return !uses_var(rest, outer->var.get()) && !uses_var(rest, inner->var.get());
+  };
   // One dimension that both walk is a reshape of two.
   auto run = [&](const PrimExpr& index) {
     return uses_var(index, outer->var.get()) && uses_var(index, inner->var.get()) &&
@@ -309,8 +314,9 @@ bool walks_as_one(const Facts& f, const Access& a, size_t i) {
       found = true;
       continue;
     }
-    if (d + 1 < a.indices.size() && alone(a.indices[d], outer) && alone(a.indices[d + 1], inner) &&
-        structural_equal(a.buffer->shape[d + 1], inner->dom->extent) && !found) {
+    if (d + 1 < a.indices.size() && (alone(a.indices[d], outer) || steps(a.indices[d])) &&
+        alone(a.indices[d + 1], inner) && structural_equal(a.buffer->shape[d + 1], inner->dom->extent) &&
+        !found) {
       found = true;
       ++d;
       continue;
