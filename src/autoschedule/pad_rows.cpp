@@ -114,7 +114,10 @@ std::optional<PadRows> pad_rows(Schedule& s, const Facts& f, const Tile& tile, c
     // Of symbolic sizes all rows are one block, where a plane for each core stands side by side (the channels
     // of depthwise convolutions): it is read again while it is in the cache, or else costs what the whole
     // copy does.
-    if (found->symbolic) return rows.others < target->cores ? std::nullopt : std::optional(out);
+    // A single row of an image is read before it has reached the cache.
+    const bool single =
+        std::ranges::any_of(out.planes, [&](int i) { return f.symbolic(i) && f.result_dim(i) > 0; });
+    if (found->symbolic) return single || rows.others < target->cores ? std::nullopt : std::optional(out);
     if (whole_copy_pays(f, pad->write.buffer, target)) continue;
     // Rows of a tile are one step.
     const int64_t at_once = out.window == tile.vector ? 1 : tile.size(out.window);
