@@ -49,6 +49,18 @@ bool unit_or_still(const Facts& f, size_t axis) {
          });
 }
 
+/// Neighbours of the last axis, of symbolic size, are one vector of each load or lie in a few of them, which are
+/// shuffled (codegen/llvm/emit_load.cpp): every second pixel of a row, or a row turned round.
+bool lies_in_few_vectors(const Facts& f) {
+  constexpr int64_t kNearStride = 4, kShuffledBits = 32;
+  return f.write.stride.back() == 1 &&
+         std::ranges::all_of(f.loads, [](const Access& l) {
+           const int64_t stride = l.stride.back();
+           return stride == 0 || stride == 1 ||
+                  (l.element_bits() >= kShuffledBits && stride >= -1 && stride <= kNearStride);
+         });
+}
+
 /// Conditions of the value are the same for all elements of a panel of `width` along an axis.
 bool still_in_panels(const Facts& f, size_t axis, int64_t width) {
   if (!f.in_value[axis]) return true;
@@ -301,7 +313,7 @@ RuleOutcome elementwise(Draft& draft, const Site& site) {
     return RuleOutcome::applied;
   }
   const size_t n = f.extent.size();
-  const bool unit = unit_or_still(f, n - 1), vectors = unit || two_rows(s, f);
+  const bool unit = unit_or_still(f, n - 1), vectors = unit || two_rows(s, f) || lies_in_few_vectors(f);
   const size_t from = unit ? contiguous_from(f) : n - 1;
   const int64_t outer = product(f, 0, from), size = product(f, from, n);
   int64_t lanes = vectors ? pick_lanes(size, cost::lanes_for(f, draft.target)) : 1;

@@ -130,6 +130,24 @@ TEST(Transpositions, OfRowsByTurnsOfSymbolicLengthAreVectors) {
   }
 }
 
+TEST(Transpositions, RowsReadInShortStepsAreVectors) {
+  // Every second to fourth element, or a row turned round, is a few vectors that are shuffled.
+  const tir::VarRef length = tir::var("length");
+  for (const int64_t step : {-1, 2, 3, 4, 5})
+    for (const DataType type : {f32, u8})
+      for (const PrimExpr& n : {PrimExpr(length), PrimExpr(37)}) {
+        Tensor a = te::placeholder({3, step < 0 ? n : n * step}, type, "A");
+        Tensor t = te::compute(
+            {3, n}, [&](const Vars& v) { return a({v[0], step < 0 ? n - 1 - v[1] : v[1] * step}); }, "steps");
+        const tir::PrimFunc p = te::create_prim_func({a, t}), f = default_schedule(p, target_of({}));
+        EXPECT_EQ(steps_of(f).find("vectorize") != std::string::npos, step < 5 && type == f32)
+            << step << steps_of(f);
+        std::vector<std::map<std::string, int64_t>> sizes{{}};
+        if (!tir::as_int(n)) sizes = {{{"length", 0}}, {{"length", 1}}, {{"length", 17}}};
+        for (const auto& at : sizes) ASSERT_TRUE(same(run(p, at), run(f, at))) << step;
+      }
+}
+
 TEST(Transpositions, OfHeadsOfSymbolicLengthAreTiled) {
   // Groups of 8 channels fill no tile by themselves; all of them lie one after the other, whatever the
   // length.
