@@ -117,6 +117,52 @@ TEST(PaddedRows, OfFreeLengthHaveTheLanesWhereChannelsFillNone) {
   }
 }
 
+/// Largest of 5 elements along one axis of each plane of free size, padded there.
+Program largest(size_t axis) {
+  const PrimExpr n = tir::var("n"), h = tir::var("h"), w = tir::var("w");
+  Tensor a = te::placeholder({n, PrimExpr(16), h, w}, f32, "A");
+  Array<PrimExpr> wide{n, PrimExpr(16), h, w};
+  wide.set(axis, wide[axis] + 4);
+  Tensor p = te::compute(
+      wide,
+      [&](const Vars& v) {
+        Array<PrimExpr> at{v[0], v[1], v[2], v[3]};
+        at.set(axis, v[axis] - 2);
+        const PrimExpr inside = tir::logical_and(tir::ge(at[axis], PrimExpr(0)),
+                                                 tir::lt(at[axis], a.shape()[axis]));
+        return tir::if_then_else(inside, a(at), PrimExpr::float_imm(-1e30, f32));
+      },
+      "pad");
+  tir::IterVar k = te::reduce_axis(tir::range(PrimExpr(0), PrimExpr(5)), "k");
+  Tensor b = te::compute(
+      {n, PrimExpr(16), h, w},
+      [&](const Vars& v) {
+        Array<PrimExpr> at{v[0], v[1], v[2], v[3]};
+        at.set(axis, v[axis] + k->var);
+        return te::max(p(at), {k});
+      },
+      "fold");
+  return {"largest", te::create_prim_func({a, b}), {}};
+}
+
+TEST(PaddedRows, OfASingleRowAreACopyOfTheirOwn) {
+  for (const size_t axis : {size_t(2), size_t(3)}) {
+    Program p = largest(axis);
+    const tir::PrimFunc f = default_schedule(p.function, one_core());
+    Schedule s = Schedule::replay(p.function, Trace::from_json(f->attrs.at("tenon.trace").as<std::string>()));
+    EXPECT_NE(s.get(s.get_loops(s.get_block("pad"))[0])->loop_var.get(),
+              s.get(s.get_loops(s.get_block("fold"))[0])->loop_var.get());
+    // Along the rows a window walks the plane as one array.
+    const bool run = f->attrs.at("tenon.trace").as<std::string>().find("fuse_iterators") != std::string::npos;
+    EXPECT_EQ(run, axis == 2) << print(f);
+    for (const auto& [h, w] : std::vector<std::array<int64_t, 2>>{{1, 1}, {3, 5}, {2, 17}, {9, 33}, {0, 4}}) {
+      p.sizes = {{"n", 2}, {"h", h}, {"w", w}};
+      ASSERT_TRUE(same(tenon::testing::run(p.function, p.sizes), tenon::testing::run(reversed(f), p.sizes)))
+          << h << " × " << w;
+    }
+  }
+}
+
 TEST(PaddedRows, PassByAPartOfTheWeightsThatLeaveTheCache) {
   constexpr int64_t cache = 18 << 10;  // half of it is less than the padded image, a third is six lines
   for (const auto& [blocks, rows_inside] : {std::pair<int64_t, bool>{6, true}, {1, false}}) {
