@@ -8,6 +8,7 @@
 #include <algorithm>
 #include <ctime>
 #include <filesystem>
+#include <set>
 
 #include "codegen/llvm/emitter.h"
 #include "ir/find_node.h"
@@ -365,14 +366,22 @@ void Emitter::store(const BufferStore& n) {
 }
 
 // ---------------------------------------------------------------- control
-/// Does each iteration store elsewhere? (A sum stays where it is.)
-static bool moves_stores(const For& n) {
-  return !any_node(n.body, [&](const ObjectRef& node) {
-    const auto* st = node.as<BufferStore>();
-    return st && std::none_of(st->indices.begin(), st->indices.end(), [&](const PrimExpr& i) {
-             return any_node(i, [&](const ObjectRef& v) { return v.get() == n.loop_var.get(); });
-           });
+/// Does each iteration store elsewhere what it reads elsewhere? (Sums, running ones too, are in registers from
+/// one step to the next where steps are copied.)
+static bool is_apart(const For& n) {
+  std::set<const BufferNode*> stored, read;
+  bool moves = true;
+  pre_order(n.body, [&](const ObjectRef& node) {
+    if (const auto* l = node.as<BufferLoad>()) read.insert(l->buffer.get());
+    if (const auto* st = node.as<BufferStore>()) {
+      stored.insert(st->buffer.get());
+      moves = moves && std::any_of(st->indices.begin(), st->indices.end(), [&](const PrimExpr& i) {
+                return any_node(i, [&](const ObjectRef& v) { return v.get() == n.loop_var.get(); });
+              });
+    }
+    return !node.is<BufferNode>();
   });
+  return moves && std::ranges::none_of(stored, [&](const BufferNode* b) { return read.contains(b); });
 }
 
 void Emitter::serial_loop(const For& n, const Stmt& inside, V begin, V end, bool runs_once) {
@@ -418,7 +427,7 @@ void Emitter::serial_loop(const For& n, const Stmt& inside, V begin, V end, bool
     note("llvm.loop.unroll.full", nullptr);
   else if (n.annotations.contains("pragma_no_unroll"))
     note("llvm.loop.unroll.disable", nullptr);
-  else if (vectors && !as_int(n.extent) && moves_stores(n))  // rows of images are a few vectors each
+  else if (vectors && !as_int(n.extent) && is_apart(n))  // rows of images are a few vectors each
     note("llvm.loop.unroll.runtime.disable", nullptr);
   if (notes.size() > 1) {
     llvm::MDNode* id = llvm::MDNode::getDistinct(c, notes);
