@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 // few_vectors
 //   before: for y in h: for i in (w + 15) // 16: B[y * w + i * 16 + 0…15] = A[…]  where i * 16 + 0…15 < w
-//   after:  if w <= 16: for y in h: B[y * w + 0…15] = A[…]  where 0…15 < w
-//           else: if w <= 32: for y in h: B[y * w + 0…15] = A[…]; B[y * w + 16 + 0…15] = …  where …
-//           else: …  (up to eight)   else: as it was
+//   after:  if 0 < w and w <= 128:
+//             …  if w <= 16: for y in h: B[y * w + 0…15] = A[…]  where 0…15 < w
+//                else: for y in h: B[y * w + 0…15] = A[…]; B[y * w + 16 + 0…15] = …  where 16 + 0…15 < w  …
+//           else: as it was
 // Rows of an image of symbolic size are a few vectors each. A loop over so few costs as much as the vectors
 // themselves: their number is asked once, outside the loops over rows, and what follows are the vectors
 // alone, whose masks are known or do not change from row to row. Only small rows have versions. Needs: flat
@@ -36,9 +37,8 @@ bool has_vectors(const Stmt& s) {
 struct Count {
   PrimExpr size;
   int64_t lanes, more;
-  PrimExpr is(int64_t k) const {
-    return logical_and(le(imm((k - more) * lanes), size), lt(size, imm((k - more + 1) * lanes)));
-  }
+  PrimExpr at_most(int64_t k) const { return lt(size, imm((k - more + 1) * lanes)); }
+  PrimExpr none() const { return at_most(0); }
 };
 std::optional<Count> count_of(const PrimExpr& extent) {
   const auto* sum = extent.as<Add>();
@@ -86,10 +86,16 @@ class FewVectors : public tensor_detail::Rewriter {
     });
     if (!extent) return {};
     const Count count = *count_of(extent);
-    Stmt out = s;
-    for (int64_t k = kMostVectors; k > 0; --k)
-      out = make<IfThenElse>(simplify(count.is(k)), rename_definitions(in_line(s, extent, k)), out);
-    return out;
+    const Stmt few = by_number(s, extent, count, 1, kMostVectors);
+    return make<IfThenElse>(simplify(logical_and(logical_not(count.none()), count.at_most(kMostVectors))), few,
+                            s);
+  }
+  /// The one of `first` to `last` vectors that there are, found in halves.
+  Stmt by_number(const Stmt& s, const PrimExpr& extent, const Count& count, int64_t first, int64_t last) const {
+    if (first == last) return rename_definitions(in_line(s, extent, first));
+    const int64_t half = (first + last) / 2;
+    return make<IfThenElse>(simplify(count.at_most(half)), by_number(s, extent, count, first, half),
+                            by_number(s, extent, count, half + 1, last));
   }
   Stmt in_line(const Stmt& s, const PrimExpr& extent, int64_t vectors) const {
     return rewrite(s, [&](const For& n) -> Stmt {
