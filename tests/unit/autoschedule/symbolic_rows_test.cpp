@@ -471,5 +471,24 @@ TEST(SymbolicRows, OfHalvesWithAConditionEachAreVectors) {
   }
 }
 
+TEST(SymbolicRows, OfAPlaneAreOneRunWithoutTheGroupOfItsChannel) {
+  // A norm over groups of a single channel: the axis of the group would bring digits of a size.
+  const tir::VarRef h = tir::var("h"), w = tir::var("w");
+  Tensor x = te::placeholder({2, 6, h, w}, f32, "X");
+  tir::IterVar g = te::reduce_axis(tir::range(PrimExpr(0), PrimExpr(1)), "g"),
+               i = te::reduce_axis(tir::range(PrimExpr(0), PrimExpr(h)), "i"),
+               j = te::reduce_axis(tir::range(PrimExpr(0), PrimExpr(w)), "j");
+  Tensor y = te::compute(
+      {2, 6}, [&](const Vars& v) { return te::sum(x({v[0], v[1] + g->var, i->var, j->var}), {g, i, j}); }, "Y");
+  const tir::PrimFunc p = te::create_prim_func({x, y}), f = default_schedule(p, target_of({512, 32}));
+  const std::string steps = f->attrs.at("tenon.trace").as<std::string>();
+  EXPECT_NE(steps.find("\"count\":2"), std::string::npos) << steps;
+  EXPECT_EQ(steps.find("\"count\":3"), std::string::npos) << steps;
+  for (const auto& [a, b] : std::vector<std::array<int64_t, 2>>{{1, 1}, {3, 5}, {9, 33}, {0, 4}}) {
+    const std::map<std::string, int64_t> sizes{{"h", a}, {"w", b}};
+    ASSERT_TRUE(same(run(p, sizes), run(f, sizes))) << a << " × " << b;
+  }
+}
+
 }  // namespace
 }  // namespace tenon::testing
