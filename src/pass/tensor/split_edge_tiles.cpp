@@ -5,8 +5,8 @@
 // Tiles over a symbolic size run on to its next multiple: their rows are clamped when they are read and
 // masked when they are written. A tile that lies inside needs neither, and one comparison tells. Only loops
 // around other loops are cut, where more than one clamp or mask goes; the edge keeps the old body, and beside
-// it one of half the rows and one of a single row (a batch is often 1) where those are enough, and one of
-// half the vectors. A tile that is unrolled as a whole gets the half ones only. A row outside is skipped by a
+// it one of three quarters of the rows, of half of them and of a single row (a batch is often 1) where those are
+// enough, and one of half the vectors. A tile that is unrolled as a whole gets the half ones only. A row outside is skipped by a
 // branch: a masked store without lanes costs a processor hundreds of cycles where no memory stands behind it.
 // Needs: flat loops, unrolled tiles, simplified conditions. Keeps: what runs, and its order.
 #include <algorithm>
@@ -322,8 +322,8 @@ class EdgeTiles : public tensor_detail::Rewriter {
     return r && is_one(r->stride) && l->b.is<Broadcast>() ? int64_t(r->lanes) : 0;
   }
 
-  /// The edge with half the rows, and maybe with one, where those inside are no more, before the edge with
-  /// all of them.
+  /// The edge with half the rows, and maybe with three quarters and with one, where those inside are no more,
+  /// before the edge with all of them.
   static Stmt few_rows(const Stmt& body, const std::vector<std::vector<Clamp>>& groups, bool single) {
     for (const auto& g : groups) {
       // Rows are masked one by one; the first has the most room, or no mask where a tile has one row at
@@ -337,8 +337,9 @@ class EdgeTiles : public tensor_detail::Rewriter {
                     rows = masked + unmasked;
       if (rows < least_rows) continue;
       Stmt out = body;
-      for (const int64_t kept : {(rows + 1) / 2, int64_t(1)}) {
-        if (kept == 1 && !single) break;
+      const int64_t half = (rows + 1) / 2;
+      for (const int64_t kept : {(rows * 3 + 3) / 4, half, int64_t(1)}) {
+        if (kept != half && !single) continue;
         const int64_t outside = top - (kept - unmasked);  // room of the first row behind
         out = make<IfThenElse>(lt(g[0].room + imm(outside), imm(0)), first_rows(body, g, outside), out);
       }
