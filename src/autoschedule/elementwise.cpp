@@ -40,6 +40,8 @@ size_t contiguous_from(const Facts& f) {
     if (f.in_value[i] || f.in_value[at] || !joined(f.write, i)) break;
     if (!std::all_of(f.loads.begin(), f.loads.end(), [&](const Access& l) { return joined(l, i); })) break;
   }
+  // A digit of one step, in front of one of symbolic size, is not always found to be none.
+  while (at + 1 < f.extent.size() && f.extent[at] == 1) ++at;
   return at;
 }
 
@@ -276,6 +278,16 @@ int64_t step_along(const Array<PrimExpr>& indices, const VarRef& loop, const Var
   return out;
 }
 
+/// The same of a buffer's elements as they lie: a loop may walk several axes as one.
+int64_t step_through(const Buffer& b, const Array<PrimExpr>& indices, const VarRef& loop, const VarMap& values,
+                     Analyzer& a) {
+  const int64_t step = step_along(indices, loop, values, a);
+  if (step != kIrregular || !b->strides.empty()) return step;
+  PrimExpr at = PrimExpr(0);
+  for (size_t d = 0; d < indices.size(); ++d) at = at * b->shape[d] + indices[d];
+  return step_along(Array<PrimExpr>{a.simplify(substitute(at, values))}, loop, {}, a);
+}
+
 /// The access takes elements of two rows by turns, neighbours in each: vectors of both, shuffled
 /// (vectorize_loop).
 bool walks_two_rows(const Array<PrimExpr>& indices, const VarRef& along, const PrimExpr& extent,
@@ -422,11 +434,11 @@ void vectorize_inner(Draft& draft, BlockRV b, size_t outer) {
   Analyzer a(draft.schedule.given_up(), kAccessAnalysis);
   int64_t bits = store->buffer->dtype.bits;
   std::vector<const BufferLoad*> others;
-  bool unit = step_along(store->indices, loop->loop_var, values, a) == 1;
+  bool unit = step_through(store->buffer, store->indices, loop->loop_var, values, a) == 1;
   pre_order(store->value, [&](const ObjectRef& n) {
     const auto* l = n.as<BufferLoad>();
     if (!l) return true;
-    const int64_t step = step_along(l->indices, loop->loop_var, values, a);
+    const int64_t step = step_through(l->buffer, l->indices, loop->loop_var, values, a);
     if (step != 0 && step != 1 && !walks_two_rows(l->indices, loop->loop_var, loop->extent, values, a))
       others.push_back(l);
     bits = std::max<int64_t>(bits, l->buffer->dtype.bits);
