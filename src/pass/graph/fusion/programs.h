@@ -5,6 +5,7 @@
 #include <set>
 
 #include "ir/module.h"
+#include "ir/tir.h"
 #include "ir/walk.h"
 
 namespace tenon::graph {
