@@ -279,8 +279,8 @@ int64_t step_along(const Array<PrimExpr>& indices, const VarRef& loop, const Var
 }
 
 /// The same of a buffer's elements as they lie: a loop may walk several axes as one.
-int64_t step_through(const Buffer& b, const Array<PrimExpr>& indices, const VarRef& loop, const VarMap& values,
-                     Analyzer& a) {
+int64_t step_through(const Buffer& b, const Array<PrimExpr>& indices, const VarRef& loop,
+                     const VarMap& values, Analyzer& a) {
   const int64_t step = step_along(indices, loop, values, a);
   if (step != kIrregular || !b->strides.empty()) return step;
   PrimExpr at = PrimExpr(0);

@@ -134,10 +134,8 @@ RuleOutcome inner_product(Draft& draft, const Site& site) {
   const BlockRV partial = s.rfactor(s.split(s.get_loops(site.reduction)[size_t(k)], {-1, lanes})[1], -1);
   std::vector<std::pair<BlockRV, int64_t>> parts{{partial, lanes}};
   // Lanes are added up side by side before one by one.
-  if (lanes / kLaneShare >= kMinLanes)
-    parts.emplace_back(
-        s.rfactor(s.split(s.get_loops(site.reduction).back(), {-1, lanes / kLaneShare})[1], -1),
-        lanes / kLaneShare);
+  if (const int64_t fewer = std::max(kMinLanes, lanes / kLaneShare); fewer < lanes)
+    parts.emplace_back(s.rfactor(s.split(s.get_loops(site.reduction).back(), {-1, fewer})[1], -1), fewer);
   const LoopRV tiles = tile_results(s, *f, *e, *reads, draft.target);
   s.compute_at(site.reduction, tiles);
   for (const auto& [part, width] : parts | std::views::reverse) s.compute_at(part, tiles);
