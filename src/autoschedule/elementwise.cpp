@@ -51,12 +51,11 @@ bool unit_or_still(const Facts& f, size_t axis) {
          });
 }
 
-/// Neighbours of the last axis, of symbolic size, are one vector of each load or lie in a few of them, which are
-/// shuffled (codegen/llvm/emit_load.cpp): every second pixel of a row, or a row turned round.
+/// Neighbours of the last axis, of symbolic size, are one vector of each load or lie in a few of them, which
+/// are shuffled (codegen/llvm/emit_load.cpp): every second pixel of a row, or a row turned round.
 bool lies_in_few_vectors(const Facts& f) {
   constexpr int64_t kNearStride = 4, kShuffledBits = 32;
-  return f.write.stride.back() == 1 &&
-         std::ranges::all_of(f.loads, [](const Access& l) {
+  return f.write.stride.back() == 1 && std::ranges::all_of(f.loads, [](const Access& l) {
            const int64_t stride = l.stride.back();
            return stride == 0 || stride == 1 ||
                   (l.element_bits() >= kShuffledBits && stride >= -1 && stride <= kNearStride);

@@ -301,9 +301,9 @@ bool walks_as_one(const Facts& f, const Access& a, size_t i) {
   // Rows of a window, along which the sum moves, are as far apart as those of the outer iterator.
   auto steps = [&](const PrimExpr& index) {
     const PrimExpr rest = simplify(index - outer->var);
-    return std::ranges::none_of(f.spatial, [&](int k) {
-      return uses_var(rest, f.block->iter_vars[size_t(k)]->var.get());
-    }) && outer->kind == IterKind::spatial;
+    return std::ranges::none_of(
+               f.spatial, [&](int k) { return uses_var(rest, f.block->iter_vars[size_t(k)]->var.get()); }) &&
+           outer->kind == IterKind::spatial;
   };
   // One dimension that both walk is a reshape of two.
   auto run = [&](const PrimExpr& index) {

@@ -366,14 +366,15 @@ void Emitter::store(const BufferStore& n) {
 }
 
 // ---------------------------------------------------------------- control
-/// Does each iteration store elsewhere what it reads elsewhere? (Sums, running ones too, are in registers from
-/// one step to the next where steps are copied.)
-static bool is_apart(const For& n) {
+/// Rows: loops around others, in them, or of vectors with an edge, not of one whole vector after the other.
+/// Sums, running ones too, are none: they are in registers from one step to the next where steps are copied.
+static bool is_rows(const For& n, bool inside) {
   std::set<const BufferNode*> stored, read;
-  bool moves = true;
+  bool moves = true, edge = inside;
   pre_order(n.body, [&](const ObjectRef& node) {
     if (const auto* l = node.as<BufferLoad>()) read.insert(l->buffer.get());
     if (const auto* st = node.as<BufferStore>()) {
+      edge = edge || st->predicate || !stored.empty();
       stored.insert(st->buffer.get());
       moves = moves && std::any_of(st->indices.begin(), st->indices.end(), [&](const PrimExpr& i) {
                 return any_node(i, [&](const ObjectRef& v) { return v.get() == n.loop_var.get(); });
@@ -381,7 +382,7 @@ static bool is_apart(const For& n) {
     }
     return !node.is<BufferNode>();
   });
-  return moves && std::ranges::none_of(stored, [&](const BufferNode* b) { return read.contains(b); });
+  return moves && edge && std::ranges::none_of(stored, [&](const BufferNode* b) { return read.contains(b); });
 }
 
 void Emitter::serial_loop(const For& n, const Stmt& inside, V begin, V end, bool runs_once) {
@@ -398,6 +399,7 @@ void Emitter::serial_loop(const For& n, const Stmt& inside, V begin, V end, bool
   llvm::PHINode* at = b_.CreatePHI(begin->getType(), 2, n.loop_var->name);
   at->addIncoming(begin, entry);
   frame_->values[n.loop_var.get()] = at;
+  frame_->loops += n.kind != ForKind::parallel;
   const IfThenElse* inner = inside.same_as(n.body) ? leaves_early(n) : nullptr;
   if (inner && !as_int(inner->condition)) {
     auto* goes_on = block("loop_goes_on");
@@ -407,6 +409,7 @@ void Emitter::serial_loop(const For& n, const Stmt& inside, V begin, V end, bool
   } else {
     stmt(inside);
   }
+  frame_->loops -= n.kind != ForKind::parallel;
   V next = b_.CreateAdd(at, llvm::ConstantInt::get(at->getType(), 1), "", false, true);
   at->addIncoming(next, b_.GetInsertBlock());
   auto* back = b_.CreateCondBr(b_.CreateICmpSLT(next, end), body, exit);
@@ -427,7 +430,7 @@ void Emitter::serial_loop(const For& n, const Stmt& inside, V begin, V end, bool
     note("llvm.loop.unroll.full", nullptr);
   else if (n.annotations.contains("pragma_no_unroll"))
     note("llvm.loop.unroll.disable", nullptr);
-  else if (vectors && !as_int(n.extent) && is_apart(n))  // rows of images are a few vectors each
+  else if (vectors && !as_int(n.extent) && is_rows(n, frame_->loops > 0))  // often a few vectors each
     note("llvm.loop.unroll.runtime.disable", nullptr);
   if (notes.size() > 1) {
     llvm::MDNode* id = llvm::MDNode::getDistinct(c, notes);

@@ -64,6 +64,7 @@ class Emitter {
     llvm::DISubprogram* marks = nullptr;
     V context = nullptr;
     bool parallel = false;      ///< inside a parallel body: further parallel loops run serially
+    int loops = 0;              ///< serial ones around what is emitted
     std::vector<V> workspaces;  ///< live ones, innermost last: released before every return
     int64_t stack_bytes = 0;
     std::unordered_map<const tir::Var*, V> values;

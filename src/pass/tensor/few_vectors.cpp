@@ -87,11 +87,12 @@ class FewVectors : public tensor_detail::Rewriter {
     if (!extent) return {};
     const Count count = *count_of(extent);
     const Stmt few = by_number(s, extent, count, 1, kMostVectors);
-    return make<IfThenElse>(simplify(logical_and(logical_not(count.none()), count.at_most(kMostVectors))), few,
-                            s);
+    return make<IfThenElse>(simplify(logical_and(logical_not(count.none()), count.at_most(kMostVectors))),
+                            few, s);
   }
   /// The one of `first` to `last` vectors that there are, found in halves.
-  Stmt by_number(const Stmt& s, const PrimExpr& extent, const Count& count, int64_t first, int64_t last) const {
+  Stmt by_number(const Stmt& s, const PrimExpr& extent, const Count& count, int64_t first,
+                 int64_t last) const {
     if (first == last) return rename_definitions(in_line(s, extent, first));
     const int64_t half = (first + last) / 2;
     return make<IfThenElse>(simplify(count.at_most(half)), by_number(s, extent, count, first, half),

@@ -128,8 +128,8 @@ Program largest(size_t axis) {
       [&](const Vars& v) {
         Array<PrimExpr> at{v[0], v[1], v[2], v[3]};
         at.set(axis, v[axis] - 2);
-        const PrimExpr inside = tir::logical_and(tir::ge(at[axis], PrimExpr(0)),
-                                                 tir::lt(at[axis], a.shape()[axis]));
+        const PrimExpr inside =
+            tir::logical_and(tir::ge(at[axis], PrimExpr(0)), tir::lt(at[axis], a.shape()[axis]));
         return tir::if_then_else(inside, a(at), PrimExpr::float_imm(-1e30, f32));
       },
       "pad");

@@ -479,7 +479,8 @@ TEST(SymbolicRows, OfAPlaneAreOneRunWithoutTheGroupOfItsChannel) {
                i = te::reduce_axis(tir::range(PrimExpr(0), PrimExpr(h)), "i"),
                j = te::reduce_axis(tir::range(PrimExpr(0), PrimExpr(w)), "j");
   Tensor y = te::compute(
-      {2, 6}, [&](const Vars& v) { return te::sum(x({v[0], v[1] + g->var, i->var, j->var}), {g, i, j}); }, "Y");
+      {2, 6}, [&](const Vars& v) { return te::sum(x({v[0], v[1] + g->var, i->var, j->var}), {g, i, j}); },
+      "Y");
   const tir::PrimFunc p = te::create_prim_func({x, y}), f = default_schedule(p, target_of({512, 32}));
   const std::string steps = f->attrs.at("tenon.trace").as<std::string>();
   EXPECT_NE(steps.find("\"count\":2"), std::string::npos) << steps;
