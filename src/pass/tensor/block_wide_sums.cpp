@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 // block_wide_sums
 //   before: for k in range(n): S[0] = S[0] + T.wide_term(A[k])        (S: float64, n not known)
-//   after:  for b in range((n + 255) // 256):
+//   after:  for b in range((n + 63) // 64):
 //             P[0] = 0.0                                              (P: float32)
-//             for k in range(min(256, n - b * 256)): P[0] = P[0] + A[b * 256 + k]
+//             for k in range(min(64, n - b * 64)): P[0] = P[0] + A[b * 64 + k]
 //             S[0] = S[0] + T.cast(P[0], "float64")
 // A sum of unknown length has float64 results, so that its error does not grow with the length; its terms are
 // added up in float32 a block at a time, twice as many at once (blocked summation: Higham, Accuracy and
@@ -21,7 +21,7 @@ using tensor_detail::imm;
 namespace {
 
 /// Terms of a block, each of which may add a rounding error; putting blocks together is lost in them.
-constexpr int64_t kBlock = 256;
+constexpr int64_t kBlock = 64;
 /// Fewer steps do not pay for putting their block with the others.
 constexpr int64_t kLeastSteps = 4;
 

@@ -97,13 +97,15 @@ TEST(Numerics, TheErrorOfLongSumsGrowsSlowerThanTheirLength) {
   }
 }
 
-TEST(Numerics, SumsOfUnknownLengthAreExactToOneRounding) {
+TEST(Numerics, SumsOfUnknownLengthHaveTheErrorOfABlock) {
+  constexpr int64_t block = 64;  // terms that are added up in float32
   const tir::VarRef n = tir::var("n", i64);
   Model m;
   IRModule module =
       m.done(m.op("sum", {m.param("x", Array<PrimExpr>{n})}, op::make_attrs<op::ReduceAttrs>()));
   const NDArray x = array_of({1 << 20}, std::vector<float>(1 << 20, 0.1f));
-  EXPECT_LE(error_of_tenths(Runner(module).run({x}).at(0), 1 << 20), std::numeric_limits<float>::epsilon());
+  EXPECT_LE(error_of_tenths(Runner(module).run({x}).at(0), 1 << 20),
+            std::sqrt(double(block)) * std::numeric_limits<float>::epsilon());
 }
 
 TEST(Numerics, AnyThreadCountGivesTheSameBits) {
