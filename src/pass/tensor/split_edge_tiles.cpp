@@ -5,10 +5,11 @@
 // Tiles over a symbolic size run on to its next multiple: their rows are clamped when they are read and
 // masked when they are written. A tile that lies inside needs neither, and one comparison tells. Only loops
 // around other loops are cut, where more than one clamp or mask goes; the edge keeps the old body, and beside
-// it one of three quarters of the rows, of half of them and of a single row (a batch is often 1) where those are
-// enough, and one of half the vectors. A tile that is unrolled as a whole gets the half ones only. A row outside is skipped by a
-// branch: a masked store without lanes costs a processor hundreds of cycles where no memory stands behind it.
-// Needs: flat loops, unrolled tiles, simplified conditions. Keeps: what runs, and its order.
+// it one of three quarters of the rows, of half of them and of a single row (a batch is often 1) where those
+// are enough, and one of half the vectors. A tile that is unrolled as a whole gets the half ones only. A row
+// outside is skipped by a branch: a masked store without lanes costs a processor hundreds of cycles where no
+// memory stands behind it. Needs: flat loops, unrolled tiles, simplified conditions. Keeps: what runs, and
+// its order.
 #include <algorithm>
 #include <map>
 #include <set>
