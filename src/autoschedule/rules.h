@@ -65,6 +65,10 @@ RuleOutcome parallel_outer(Draft& draft, const Site& site);
 
 /// A block without a reduction that a rule has made (a copy of an operand).
 RuleOutcome schedule_copy(Draft& draft, BlockRV copy);
+/// Lanes of vectors along `size` elements, of at most `lanes`; 1: none.
+int64_t pick_lanes(int64_t size, int64_t lanes);
+/// Neighbours along the last axis come from two rows by turns, or lie side by side.
+bool two_rows(Schedule& s, const Facts& f);
 /// Vectorises the innermost loop of a block below the `outer` first ones, where its accesses are contiguous.
 void vectorize_inner(Draft& draft, BlockRV b, size_t outer);
 
