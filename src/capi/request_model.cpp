@@ -5,6 +5,7 @@
 #include <filesystem>
 
 #include "pipeline/dimensions.h"
+#include "pipeline/emit.h"
 
 namespace tenon {
 

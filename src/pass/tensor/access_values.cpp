@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "ir/find_node.h"
+#include "ir/intrinsic.h"
 #include "ir/text.h"
 #include "pass/tensor/access_walk.h"
 
