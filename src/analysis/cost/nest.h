@@ -28,8 +28,7 @@ struct Access {
   std::vector<int64_t> panel = {}, panel_stride = {};
   int64_t group = 1;  ///< neighbours that one instruction takes together, so that lanes alone must be regular
   int64_t lane_limit = 0;  ///< whole lanes of groups that there are; 0: as many as the iterator has
-  int64_t sum_bits =
-      0;  ///< of the numbers in which a sum is made, where they are not the buffer's; 0: they are
+  int64_t sum_bits = 0;    ///< of a write: of the numbers that it computes with (a wide sum's); 0: of a load
   /// Stride of an iterator inside aligned tiles of that size.
   int64_t step(int iterator, int64_t tile) const;
   bool all_plain() const;

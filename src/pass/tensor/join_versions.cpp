@@ -6,8 +6,8 @@
 // What `one_row_versions` made stands in the program that it is a version of.
 // Needs: flat buffers. Keeps: values; the other programs.
 #include <algorithm>
-#include "ir/find_node.h"
 
+#include "ir/find_node.h"
 #include "ir/symbols.h"
 #include "pass/tensor/lowering.h"
 
