@@ -284,13 +284,15 @@ Facts fused(const Facts& f, const Fusion& fusion) {
 }
 
 bool walks_as_one(const Facts& f, const Access& a, size_t i) {
-  if (a.stride[i] != kIrregular && a.stride[i + 1] != kIrregular && f.extent[i + 1] != kUnknown)
-    return a.stride[i] == a.stride[i + 1] * f.extent[i + 1];
-  if (a.stride[i] == 0 && a.stride[i + 1] == 0) return true;
+  size_t j = i + 1;  // one of one step is no step for any access
+  while (j + 1 < f.extent.size() && f.extent[j] == 1) ++j;
+  if (a.stride[i] != kIrregular && a.stride[j] != kIrregular && f.extent[j] != kUnknown)
+    return a.stride[i] == a.stride[j] * f.extent[j];
+  if (a.stride[i] == 0 && a.stride[j] == 0) return true;
   if (f.block->iter_vars.size() != f.extent.size()) return false;
   // Symbolic sizes, here or further in: two dimensions next to each other, indexed by these iterators alone
   // (and such of one step).
-  const IterVar &outer = f.block->iter_vars[i], &inner = f.block->iter_vars[i + 1];
+  const IterVar &outer = f.block->iter_vars[i], &inner = f.block->iter_vars[j];
   VarMap still;
   for (size_t k = 0; k < f.extent.size(); ++k)
     if (f.extent[k] == 1) still[f.block->iter_vars[k]->var.get()] = f.block->iter_vars[k]->dom->min;
@@ -316,11 +318,13 @@ bool walks_as_one(const Facts& f, const Access& a, size_t i) {
       found = true;
       continue;
     }
-    if (d + 1 < a.indices.size() && (alone(a.indices[d], outer) || steps(a.indices[d])) &&
-        alone(a.indices[d + 1], inner) && structural_equal(a.buffer->shape[d + 1], inner->dom->extent) &&
+    size_t next = d + 1;
+    while (next + 1 < a.indices.size() && is_one(a.buffer->shape[next])) ++next;
+    if (next < a.indices.size() && (alone(a.indices[d], outer) || steps(a.indices[d])) &&
+        alone(a.indices[next], inner) && structural_equal(a.buffer->shape[next], inner->dom->extent) &&
         !found) {
       found = true;
-      ++d;
+      d = next;
       continue;
     }
     if (uses_var(a.indices[d], outer->var.get()) || uses_var(a.indices[d], inner->var.get())) return false;

@@ -35,7 +35,8 @@ struct Fusion {
 };
 /// Facts of the block once those iterators are one.
 Facts fused(const Facts& f, const Fusion& fusion);
-/// The access walks the iterators i and i + 1 as one array (or neither of them), maybe of symbolic size.
+/// The access walks the iterators i and i + 1 (behind such of one step) as one array, or neither of them,
+/// maybe of symbolic size.
 bool walks_as_one(const Facts& f, const Access& a, size_t i);
 /// Runs of neighbouring spatial iterators that every access walks as one array: a tile may then run across
 /// rows.

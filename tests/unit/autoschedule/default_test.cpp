@@ -435,5 +435,26 @@ TEST(DefaultSchedule, BlocksOfTwoChannelsOfThree) {
   EXPECT_NE(print(f).find("T.unroll(2)"), std::string::npos) << print(f);
 }
 
+/// A mask that heads share: an axis of one step between does not make heads and columns one array of it.
+TEST(DefaultSchedule, AxesOfOneStepJoinNothing) {
+  const tir::VarRef n = tir::var("n");
+  for (const PrimExpr& columns : {PrimExpr(n), PrimExpr(70)}) {
+    Tensor a = te::placeholder({12, 1, columns}, f32, "A"), mask = te::placeholder({1, 1, columns}, f32, "M");
+    Tensor b = te::compute(
+        {12, 1, columns}, [&](const Vars& v) { return a({v[0], v[1], v[2]}) + mask({0, v[1], v[2]}); }, "B");
+    const Program p{"masked", te::create_prim_func({a, mask, b}), {}};
+    const tir::PrimFunc f = default_schedule(p.function, target_of({512, 32, 2}));
+    EXPECT_EQ(print(f).find("// n"), std::string::npos) << print(f);
+    EXPECT_EQ(print(f).find("// 70"), std::string::npos) << print(f);
+    ASSERT_TRUE(same(run(p.function, {{"n", 37}}), run(f, {{"n", 37}}))) << print(f);
+  }
+  // What all walk as one array stays one.
+  Tensor a = te::placeholder({12, 1, n}, f32, "A"), c = te::placeholder({12, 1, n}, f32, "C");
+  Tensor b = te::compute(
+      {12, 1, n}, [&](const Vars& v) { return a({v[0], v[1], v[2]}) + c({v[0], v[1], v[2]}); }, "B");
+  const tir::PrimFunc f = default_schedule(te::create_prim_func({a, c, b}), target_of({512, 32, 2}));
+  EXPECT_NE(print(f).find("// n"), std::string::npos) << print(f);
+}
+
 }  // namespace
 }  // namespace tenon::testing
