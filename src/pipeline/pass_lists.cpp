@@ -47,7 +47,7 @@ const Chapter kGraph[] = {
     {"packed weights", {"fold_constant", "canonicalize", "eliminate_common_subexpr", "eliminate_dead_code"}},
     {"fusion", {"fuse_ops"}},
     {"lowering", {"lower_to_call_tir"}},
-    {"programs", {"eliminate_dead_code", "fuse_rows", "remove_unused_functions"}},
+    {"programs", {"eliminate_dead_code", "fuse_rows", "inline_transpose", "remove_unused_functions"}},
     // Before memory is planned: what runs side by side is alive together.
     {"branches", {"parallelize_branches"}},
     {"memory", {"plan_memory"}},

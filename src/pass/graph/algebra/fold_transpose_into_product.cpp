@@ -15,6 +15,7 @@
 #include <algorithm>
 #include <map>
 
+#include "analysis/cost/products.h"
 #include "ir/bodies.h"
 #include "ir/structural.h"
 #include "op/body_rewriter.h"
@@ -24,12 +25,6 @@ namespace tenon {
 namespace graph {
 namespace {
 
-/// Products of more rows read a transposed copy so often that it may pay. µs of one thread of a Zen 4 EPYC,
-/// copied against read in place: 28,400 and 5,400 (32 × 1 × 128 × 4096: batch, rows, inputs, columns), 7,800
-/// and 2,400 (32 × 4 × 128 × 1024), 613 and 535 (32 × 8 × 64 × 512), 18 and 3 (8 × 1 × 64 × 77); 118 and 166
-/// (12 × 16 × 64 × 197).
-constexpr int64_t kFewRows = 8;
-
 /// Of the product of `call` with the second operand before `transpose`; empty when the product stays.
 std::string subscripts_of(const Call& call, const Call& transpose, const Type& result) {
   const auto *x = as_tensor(call.args[0]), *y = as_tensor(transpose.args[0]), *out = as_tensor(result);
@@ -38,7 +33,8 @@ std::string subscripts_of(const Call& call, const Call& transpose, const Type& r
   if (!x->dtype.is_float() || x->dtype != y->dtype || x->dtype != out->dtype) return {};
   const size_t rank = p->size();
   const auto rows = tir::as_int((*p)[rank - 2]);
-  if (!rows || *rows > kFewRows) return {};
+  if (!rows || *rows > cost::kRowsReadInPlace) return {};
+  if (const auto sum = tir::as_int((*p)[rank - 1]); sum && *sum < cost::kSumReadInPlace) return {};
   for (size_t i = 0; i + 2 < rank; ++i)
     if (!structural_equal((*p)[i], (*q)[i])) return {};
   const auto& axes = op::attrs_of<op::AxesAttrs>(transpose).axes;
@@ -100,7 +96,7 @@ class FoldTranspose : public BodyRewriter {
       return value;
     int64_t rows = 1;
     for (size_t i = 0; i + 1 < shape->size(); ++i) rows *= (*shape)[i];
-    if (rows <= kFewRows) return value;
+    if (rows <= cost::kRowsReadInPlace) return value;
     const Expr columns = emit(
         op::op_call("permute_dims", {w}, op::make_attrs<op::AxesAttrs>(Array<int64_t>{1, 0}), call.origin));
     return op::op_call("matmul", {x, columns}, {}, call.origin);

@@ -96,15 +96,6 @@ class FuseRows : public ProgramMerger {
     return true;
   }
 
-  /// An expression of the program's sizes as the caller says it.
-  static PrimExpr in_caller(const PrimExpr& e, const ProgramCall& call) {
-    const size_t buffers = call.program->params.size() - call.scalars.size();
-    tir::VarMap sizes;
-    for (size_t i = 0; i < call.scalars.size(); ++i)
-      sizes[call.program->params[buffers + i].get()] = call.scalars[i];
-    return tir::substitute(e, sizes);
-  }
-
   /// Takes the programs of a chain that ends with `b` into it.
   bool merge(Binding& b) override {
     const auto call = program_call(b->value, module());

@@ -24,6 +24,14 @@ std::optional<ProgramCall> program_call(const Expr& value, const IRModule& modul
   return ProgramCall{g->name, f, args->items, c->type_args, scalars ? scalars->values : Array<PrimExpr>()};
 }
 
+PrimExpr in_caller(const PrimExpr& e, const ProgramCall& call) {
+  const size_t buffers = call.program->params.size() - call.scalars.size();
+  tir::VarMap sizes;
+  for (size_t i = 0; i < call.scalars.size(); ++i)
+    sizes[call.program->params[buffers + i].get()] = call.scalars[i];
+  return tir::substitute(e, sizes);
+}
+
 namespace {
 /// `around`: scalars of a program that the stages will be part of.
 std::optional<StagedProgram> staged_in(const tir::PrimFunc& f, const std::vector<tir::VarRef>& around) {

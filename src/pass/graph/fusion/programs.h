@@ -19,6 +19,8 @@ struct ProgramCall {
   Array<PrimExpr> scalars = {};  ///< symbolic sizes
 };
 std::optional<ProgramCall> program_call(const Expr& value, const IRModule& module);
+/// An expression of the program's sizes as the caller says it.
+PrimExpr in_caller(const PrimExpr& e, const ProgramCall& call);
 
 /// A program of stages: statements of the root block, in order, over parameters and the buffers allocated
 /// there.
