@@ -90,8 +90,12 @@ void order_tiles(Schedule& s, const TilePlan& p, const Target& target, TileLoops
   std::erase_if(l.last_rows, placed);
   if (!p.pad && p.panels.id < 0) l.block = cost::blocks_outermost(p.nest, p.tile, target);
   if (l.block >= 0) l.outer.push_back(l.axis[size_t(l.block)]);
+  const int behind = p.pad || p.panels.id >= 0 || l.block >= 0
+                         ? -1
+                         : cost::blocks_behind_rows(p.nest, p.tile, tile_cycles(p), target);
   for (int i : p.nest.spatial)
-    if (i != l.block && !l.walks_last(i) && !placed(i)) l.outer.push_back(l.axis[size_t(i)]);
+    if (i != l.block && i != behind && !l.walks_last(i) && !placed(i)) l.outer.push_back(l.axis[size_t(i)]);
+  if (behind >= 0 && !l.walks_last(behind)) l.outer.push_back(l.axis[size_t(behind)]);
   if (rows_inside) l.outer.push_back(rows);
   for (int i : l.last_rows) l.outer.push_back(l.axis[size_t(i)]);
   for (std::vector<LoopRV>* list : {&l.outer, &l.around})

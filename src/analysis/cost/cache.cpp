@@ -245,20 +245,34 @@ int block_iterator(const Nest& nest, const Access& operand, int lanes) {
   return block;
 }
 
-int blocks_outermost(const Nest& nest, const Tile& tile, const Target& target) {
+namespace {
+
+/// The operand in blocks of lanes, the iterator of the blocks, and bytes of that operand and of the others.
+struct BlockedOperand {
+  int block = -1;
+  double bytes = 0, others = 0;
+};
+BlockedOperand blocked_operand(const Nest& nest, const Tile& tile) {
   const Access* weights = nullptr;
-  double others = 0, bytes = 0;
+  BlockedOperand out;
   for (const Access& l : nest.loads) {
     const double size = double(elements_of(l.buffer)) * double(l.element_bits()) / 8;
     if (l.stride[size_t(tile.vector)] == 0) {
-      others += size;
+      out.others += size;
       continue;
     }
-    if (weights) return -1;
-    weights = &l, bytes = size;
+    if (weights) return {};
+    weights = &l, out.bytes = size;
   }
-  const int block = weights ? block_iterator(nest, *weights, tile.vector) : -1;
-  if (block < 0 || others == 0) return -1;
+  if (weights && out.others > 0) out.block = block_iterator(nest, *weights, tile.vector);
+  return out;
+}
+
+}  // namespace
+
+int blocks_outermost(const Nest& nest, const Tile& tile, const Target& target) {
+  const auto [block, bytes, others] = blocked_operand(nest, tile);
+  if (block < 0) return -1;
   double members = 1;
   for (int i : nest.spatial) {
     if (i >= block) continue;
@@ -271,6 +285,27 @@ int blocks_outermost(const Nest& nest, const Tile& tile, const Target& target) {
   const double by_members = times(bytes, members) + others,
                by_blocks = bytes + times(others, double(nest.extent[size_t(block)]));
   return by_blocks < by_members ? block : -1;
+}
+
+int blocks_behind_rows(const Nest& nest, const Tile& tile, double cycles, const Target& target) {
+  const auto [block, bytes, others] = blocked_operand(nest, tile);
+  if (block < 0 || symbolic_product(nest, tile)) return -1;
+  double rows = 1;
+  for (int i : nest.spatial)
+    if (i > block && i != tile.rows && i != tile.vector) {
+      if (nest.symbolic(i)) return -1;
+      rows *= double(nest.extent[size_t(i)]);
+    }
+  const double cache = double(target->l2_bytes),
+               passes = double(ceil_div(nest.extent[size_t(block)], tile.size(block)));
+  if (rows < 2 || others / rows > kRowsOfGroup * cache) return -1;
+  auto reads = [&](double size, double times) {
+    const double again = size <= kReadAgainShare * cache ? target->l2_bandwidth : target->l3_bandwidth;
+    return kNotHidden * (size / target->l3_bandwidth + size * (times - 1) / again);
+  };
+  const double plain = reads(others, passes) + reads(bytes, 1),
+               behind = reads(others, 1) + reads(bytes, rows);
+  return cycles + behind < (cycles + plain) * kGroupedTime ? block : -1;
 }
 
 bool parts_outermost(const Nest& nest, const Tile& tile, const Target& target) {

@@ -37,6 +37,10 @@ int block_iterator(const Nest& nest, const Access& operand, int lanes);
 /// of a batch: all of them read a block while it is near, where each would take the whole operand from behind
 /// the second cache. -1: there is none, or the rest would be read more often than that saves.
 int blocks_outermost(const Nest& nest, const Tile& tile, const Target& target);
+/// The iterator of blocks of lanes that is walked behind the rows of an image, so that a row is near while
+/// all blocks read it: the image leaves the second cache, and all blocks are little beside it. `cycles` as of
+/// row_group. -1: there is none.
+int blocks_behind_rows(const Nest& nest, const Tile& tile, double cycles, const Target& target);
 /// Does the operand along the lanes leave the second cache before the next row of a plane reads it again, so
 /// that all rows that are near pass by a part of it before the next part comes?
 bool parts_outermost(const Nest& nest, const Tile& tile, const Target& target);

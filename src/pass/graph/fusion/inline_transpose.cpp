@@ -166,7 +166,8 @@ class SinkCopies {
       const Expr value = is_leaf(b->value) ? part(b->value, false) : map_parts(b->value, part);
       if (value.same_as(b->value)) continue;
       const auto* cast = b.as<MatchCastNode>();
-      b = cast ? Binding(make<MatchCastNode>(b->var, value, cast->type)) : make<VarBindingNode>(b->var, value);
+      b = cast ? Binding(make<MatchCastNode>(b->var, value, cast->type))
+               : make<VarBindingNode>(b->var, value);
     }
     return make_body(bindings, part(result_of(e), false));
   }
