@@ -34,7 +34,8 @@ constexpr int64_t kLeastGroup = 8;       ///< row tiles
 
 // ---------------------------------------------------------------- groups of rows
 constexpr double kReadAgainShare = 0.5;  ///< of the second cache; a smaller operand is read again from there
-constexpr double kRowsOfGroup = 0.25;    ///< of the second cache, beside panels and results that pass by
+constexpr double kThirdCacheShare = 0.25;  ///< what stays in a third cache that all cores fill
+constexpr double kRowsOfGroup = 0.25;      ///< of the second cache, beside panels and results that pass by
 constexpr int64_t kLeastGroups = 2;
 constexpr double kGroupedTime = 0.95;  ///< what groups take at most: what hides reads differs by more
 
@@ -300,7 +301,9 @@ int blocks_behind_rows(const Nest& nest, const Tile& tile, double cycles, const 
                passes = double(ceil_div(nest.extent[size_t(block)], tile.size(block)));
   if (rows < 2 || others / rows > kRowsOfGroup * cache) return -1;
   auto reads = [&](double size, double times) {
-    const double again = size <= kReadAgainShare * cache ? target->l2_bandwidth : target->l3_bandwidth;
+    const double again = size <= kReadAgainShare * cache                       ? target->l2_bandwidth
+                         : size <= kThirdCacheShare * double(target->l3_bytes) ? target->l3_bandwidth
+                                                                               : target->memory_bandwidth;
     return kNotHidden * (size / target->l3_bandwidth + size * (times - 1) / again);
   };
   const double plain = reads(others, passes) + reads(bytes, 1),
