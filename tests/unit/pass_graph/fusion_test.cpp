@@ -268,6 +268,20 @@ TEST(Lowering, ReshapeIsAView) {
   EXPECT_EQ(kernels(out), Names({"op_softmax", "R.call_pure_packed", "op_softmax_1"}));
 }
 
+/// A reshape whose rows end inside of vectors stays outside of a kernel that moves elements.
+TEST(Lowering, ReshapesSplitNoVectors) {
+  for (const int64_t width : {5, 16}) {
+    Model m;
+    auto x = m.param("x", {2, width, 16});
+    const Expr turned = m.op("permute_dims", {x}, op::make_attrs<op::AxesAttrs>(Array<int64_t>{0, 2, 1}));
+    const IRModule in =
+        m.done(m.op("nn.softmax", {m.op("reshape", {turned, op::shape({2, 16 * width})})}, axis(-1)));
+    const IRModule out = lowered(in, {random_array({2, width, 16})});
+    EXPECT_EQ(kernels(out), width == 5 ? Names({"op_permute_dims", "R.call_pure_packed", "op_softmax"})
+                                       : Names({"fused_permute_dims_reshape", "op_softmax"}));
+  }
+}
+
 /// Pixels and channels that a reshape takes apart keep to themselves: no index is divided by a size.
 /// `padded`: the number of pixels is a sum, (h + 1) · (w + 1).
 TEST(Lowering, ReshapesDivideByNoSizes) {

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-// Reshapes of symbolic sizes at the ends of a group stay outside of it: alone they are views, which take no
-// time, while in a kernel every index would be taken apart by divisions by those sizes.
+// Reshapes at the ends of a group stay outside of it where every index would be taken apart in a kernel, by
+// divisions by symbolic sizes or element by element: alone they are views, which take no time.
 #include <algorithm>
+#include <numeric>
 #include <utility>
 
 #include "op/op_def.h"
@@ -23,6 +24,14 @@ bool mixes_symbols(const Array<PrimExpr>& from, const Array<PrimExpr>& to) {
     return false;
   };
   return symbolic(from) || symbolic(to);
+}
+
+/// Vectors along the last axis of one shape end inside of a row of the other.
+bool splits_vectors(const Array<PrimExpr>& from, const Array<PrimExpr>& to) {
+  constexpr int64_t kVector = 16;  ///< floats of 512 bits; rows of whole vectors are panels
+  if (from.empty() || to.empty()) return false;
+  const auto a = tir::as_int(from.back()), b = tir::as_int(to.back());
+  return a && b && *a != *b && std::gcd(*a, *b) % kVector != 0;
 }
 
 class ViewsApart {
@@ -47,7 +56,14 @@ class ViewsApart {
     if (!op || !op::definition(*op).view || !call->args[0].is<Var>()) return false;
     if (call->args.size() > 1 && !call->args[1].is<ShapeExpr>()) return false;
     const auto from = known_shape(call->args[0]->type), to = known_shape(g_.bindings[i]->var->declared);
-    return from && to && mixes_symbols(*from, *to);
+    return from && to && (mixes_symbols(*from, *to) || (splits_vectors(*from, *to) && moves_elements(i)));
+  }
+  /// Does the group of `i` hold an operator that reads elements in another order than it makes them?
+  bool moves_elements(int i) const {
+    return std::ranges::any_of(members_[groups_[i]], [&](int k) {
+      const Op* op = op_of(g_.bindings[k]->value);
+      return op && op::definition(*op).fusion == FusionKind::injective && !op::definition(*op).view;
+    });
   }
   bool reads_inside(int i) const {
     const auto& inside = g_.nodes[i].inside;
