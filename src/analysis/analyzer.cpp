@@ -113,6 +113,26 @@ std::vector<Analyzer::Impl::Sum> Analyzer::Impl::positive_factors(const Sum& s) 
   return out;
 }
 
+/// What the remainder of a division says of the variable in it, (v + n) % m == r, where it has one alone.
+void Analyzer::Impl::add_remainder(const PrimExpr& remainder, const PrimExpr& is) {
+  const auto* mod = remainder.as<tir::FloorMod>();
+  const auto m = mod ? tir::as_int(mod->b) : std::nullopt, r = tir::as_int(is);
+  if (!m || *m <= 1 || !small(*m) || !r || !small(*r)) return;
+  const Sum s = parse(mod->a);
+  if (s.terms.size() != 1 || s.terms[0].coeff != 1 || s.terms[0].atoms.size() != 1) return;
+  const auto* v = s.terms[0].atoms[0].as<Var>();
+  if (!v || !small(s.base) || !tame(s)) return;
+  auto it = vars.find(v);
+  VarInfo info = it == vars.end() ? VarInfo() : it->second;
+  if (info.modular.coeff % *m == 0) return;
+  info.var = VarRef(Ref<Var>(v));
+  info.modular = {*m, floor_mod(wrap_add(*r, -s.base), *m)};
+  ConstBound& b = info.bound;
+  if (small(b.min)) b.min += floor_mod(info.modular.base - b.min, *m);
+  if (small(b.max)) b.max -= floor_mod(b.max - info.modular.base, *m);
+  if (b.min <= b.max) set_var(v, std::move(info));
+}
+
 void Analyzer::Impl::assume(const PrimExpr& condition) {
   ++scopes;
   Undo u;
@@ -127,6 +147,15 @@ void Analyzer::Impl::assume(const PrimExpr& condition) {
     if (!c.is<tir::And>()) c = simplify(c);
     if (c.dtype().is_vector() || c.is<tir::IntImm>()) continue;
     if (split_conjunction(c, todo)) continue;
+    // What is odd or even is one of them.
+    if (const auto* n = c.as<tir::NE>()) {
+      const auto* mod = n->a.as<tir::FloorMod>();
+      const auto r = tir::as_int(n->b);
+      if (mod && r && tir::is_const_int(mod->b, 2) && (*r == 0 || *r == 1)) {
+        todo.push_back(tir::eq(n->a, PrimExpr(1 - *r)));
+        continue;
+      }
+    }
     if (const auto* n = c.as<tir::Not>()) {
       if (const auto* o = n->a.as<tir::Or>()) {
         todo.push_back(tir::logical_not(o->b));
@@ -142,16 +171,7 @@ void Analyzer::Impl::assume(const PrimExpr& condition) {
       add_fact(plus(parse(l->b), parse(l->a), -1));
     } else if (const auto* q = c.as<tir::EQ>(); q && is_index(q->a)) {
       Sum d = plus(parse(q->a), parse(q->b), -1);
-      const auto* m = q->a.as<tir::FloorMod>();
-      const auto* v = m ? m->a.as<Var>() : nullptr;
-      const auto coeff = m ? tir::as_int(m->b) : std::nullopt, base = tir::as_int(q->b);
-      if (v && coeff && base && *coeff > 0) {
-        auto it = vars.find(v);
-        VarInfo info = it == vars.end() ? VarInfo() : it->second;
-        info.var = VarRef(Ref<Var>(v));
-        info.modular = {*coeff, floor_mod(*base, *coeff)};
-        set_var(v, std::move(info));
-      }
+      add_remainder(q->a, q->b);
       add_fact(times(d, -1));
       add_fact(std::move(d));
     } else {

@@ -30,6 +30,7 @@ struct Sum {
 
 inline int64_t wrap_add(int64_t a, int64_t b) { return int64_t(uint64_t(a) + uint64_t(b)); }
 inline int64_t wrap_mul(int64_t a, int64_t b) { return int64_t(uint64_t(a) * uint64_t(b)); }
+inline bool small(int64_t v) { return v > -(int64_t(1) << 31) && v < (int64_t(1) << 31); }
 inline int64_t floor_div(int64_t a, int64_t b) {
   const int64_t q = a / b;
   return (a % b != 0 && (a < 0) != (b < 0)) ? q - 1 : q;
@@ -112,6 +113,7 @@ struct Analyzer::Impl {
   void forget();  ///< what was found under other facts
   void assume(const PrimExpr& condition);
   void add_fact(Sum s);
+  void add_remainder(const PrimExpr& remainder, const PrimExpr& is);
   std::vector<Sum> positive_factors(const Sum& s);  ///< what follows of its factors, each sum is ≥ 0
   void undo_to(size_t mark);
 

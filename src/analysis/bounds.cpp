@@ -58,7 +58,6 @@ static ModularSet join(const ModularSet& a, const ModularSet& b) {
   const int64_t g = gcd(gcd(a.coeff, b.coeff), wrap_add(a.base, wrap_mul(b.base, -1)));
   return {g, g ? floor_mod(a.base, g) : a.base};
 }
-static bool small(int64_t v) { return v > -(int64_t(1) << 31) && v < (int64_t(1) << 31); }
 static ModularSet normal(ModularSet m) {
   if (m.coeff < 0) m.coeff = wrap_mul(m.coeff, -1);
   if (m.coeff < 0 || !small(m.coeff)) return m.coeff == 0 ? m : ModularSet{};
@@ -269,7 +268,10 @@ bool Analyzer::Impl::nonnegative(const Sum& s, int effort) {
   if (value(s).value_or(0) < 0 && point_is_allowed()) return false;
   proving = true;
   proof_steps = 0;
-  const bool proved = seek(s, effort);
+  // Of numbers m apart, the least that is not negative is no more than m - 1 above what is proved.
+  Sum most = s;
+  if (const ModularSet m = modular(s); m.coeff > 1) most.base = wrap_add(s.base, m.coeff - 1 - m.base);
+  const bool proved = seek(most, effort);
   proving = false;
   if (given_up && proof_steps > kProofSteps) given_up->push_back(asker);
   return proved;

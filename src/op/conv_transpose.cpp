@@ -255,6 +255,31 @@ struct PhaseData {
   te::Tensor x;
   Ints first, taps;
 };
+/// The sums of each phase, the last axis's phases side by side, and where they begin.
+using PhaseSums = std::vector<std::pair<te::Tensor, Ints>>;
+/// The output at `v` from the sums of its phase: that of one axis after the other is asked for, so that what
+/// is the same for a row of the output is asked once. `first`: of the sums with the phases of the axes
+/// before.
+PrimExpr of_its_phase(const Vars& v, const TransposeShape& c, const PhaseSums& sums, size_t axis,
+                      size_t first) {
+  auto shifted = [&](size_t i) { return v[i + 2] + PrimExpr(c.pads[i]); };
+  if (axis == c.strides.size()) {
+    Shape at{v[0], v[1]};
+    for (size_t i = 0; i < axis; ++i)
+      at.push_back(tir::floordiv(shifted(i), PrimExpr(c.strides[i])) - sums[first].second[i]);
+    return sums[first].first(at);
+  }
+  const int64_t stride = c.strides[axis];
+  size_t each = 1;  // sums for each phase of this axis
+  for (size_t i = axis + 1; i < c.strides.size(); ++i) each *= size_t(c.strides[i]);
+  PrimExpr value;
+  for (int64_t phase = stride; phase-- > 0;) {
+    const PrimExpr one = of_its_phase(v, c, sums, axis + 1, first + size_t(phase) * each);
+    const PrimExpr here = tir::eq(tir::floormod(shifted(axis), PrimExpr(stride)), PrimExpr(phase));
+    value = value ? tir::if_then_else(here, one, value) : one;
+  }
+  return value;
+}
 /// Each phase with the kernel elements that it has, and the output that picks from them.
 te::Tensor sums_apart(const Call& call, const Tensors& in, const TransposeShape& c, const Ints& kernel,
                       const PhaseData& data) {
@@ -291,7 +316,7 @@ te::Tensor sums_apart(const Call& call, const Tensors& in, const TransposeShape&
         },
         short_name(call) + "_phase");
   };
-  std::vector<std::pair<te::Tensor, Ints>> sums;
+  PhaseSums sums;
   std::vector<Ints> phases{Ints()};
   for (const int64_t s : c.strides) {
     std::vector<Ints> more;
@@ -305,22 +330,7 @@ te::Tensor sums_apart(const Call& call, const Tensors& in, const TransposeShape&
     sums.emplace_back(sum, begin);
   }
   return te::compute(
-      out.shape,
-      [&](const Vars& v) {
-        PrimExpr value;
-        for (size_t k = phases.size(); k-- > 0;) {
-          Shape at{v[0], v[1]};
-          PrimExpr here = tir::true_();
-          for (size_t i = 0; i < n; ++i) {
-            const PrimExpr shifted = v[i + 2] + c.pads[i], stride = c.strides[i];
-            here = tir::logical_and(here, tir::eq(tir::floormod(shifted, stride), PrimExpr(phases[k][i])));
-            at.push_back(tir::floordiv(shifted, stride) - sums[k].second[i]);
-          }
-          const PrimExpr one = sums[k].first(at);
-          value = value ? tir::if_then_else(here, one, value) : one;
-        }
-        return tir::cast(out.dtype, value);
-      },
+      out.shape, [&](const Vars& v) { return tir::cast(out.dtype, of_its_phase(v, c, sums, 0, 0)); },
       short_name(call));
 }
 

@@ -235,6 +235,32 @@ TEST_F(AnalyzerTest, APointThatFactsForbidRefutesNothing) {
   }
 }
 
+// Every second output of a transposed convolution reads the sums of one phase.
+TEST_F(AnalyzerTest, NumbersThatAreOddOrEvenMoveBoundsToThem) {
+  const VarRef x = var("x"), half = var("half"), y = var("y");
+  a.assume_size(half, 0);
+  a.bind(x, range(n(0), half * 2));
+  const PrimExpr parity = floormod(x + 1, n(2)), quotient = floordiv(x + 1, n(2));
+  EXPECT_FALSE(a.can_prove_ge(x, 1));
+  for (const PrimExpr& odd : {eq(parity, n(0)), tir::ne(parity, n(1))}) {
+    const Analyzer::Scope s = a.assume(odd);
+    EXPECT_TRUE(a.can_prove_ge(quotient - 1, 0));
+    EXPECT_TRUE(a.can_prove(lt(quotient - 1, half)));
+    EXPECT_FALSE(a.can_prove_ge(x, 2));
+    EXPECT_FALSE(a.can_prove(lt(quotient, half)));
+  }
+  for (const PrimExpr& even : {eq(parity, n(1)), tir::ne(parity, n(0))}) {
+    const Analyzer::Scope s = a.assume(even);
+    EXPECT_TRUE(a.can_prove(lt(x + 1, half * 2)));
+    EXPECT_FALSE(a.can_prove_ge(x, 1));
+  }
+  a.bind(y, range(n(0), n(11)));
+  const Analyzer::Scope s = a.assume(eq(floormod(y + 2, n(4)), n(1)));
+  EXPECT_TRUE(a.can_prove_ge(y, 3));
+  EXPECT_TRUE(a.can_prove_lt(y, 8));
+  EXPECT_FALSE(a.can_prove_lt(y, 7));
+}
+
 TEST_F(AnalyzerTest, SharedPartsAreLookedAtOnce) {
   PrimExpr smallest = size, sum = size;
   for (int level = 0; level < 60; ++level) {  // 2^60 paths lead to the size
