@@ -260,14 +260,19 @@ bool fold_fits(const Nest& n, const Tile& t) {
          std::ranges::any_of(n.reduce, [&](int k) { return n.symbolic(k); });
 }
 
-/// Do rows of the tile read in one of `steps` steps of the iterator `axis` what others read in another?
-bool rows_share(const Access& l, int rows, int64_t count, int axis, int64_t steps) {
+/// Places along the rows, of those that a step of `axis` reads, that a later step reads again.
+int64_t rows_read_again(const Access& l, int rows, int64_t count, int axis, int64_t steps) {
   const int64_t along = rows < 0 ? 0 : l.stride[size_t(rows)], on = l.stride[size_t(axis)];
-  if (along == 0 || on == 0 || along >= kIrregular || on >= kIrregular) return false;
-  std::set<int64_t> met;
-  for (int64_t row = 0; row < count; ++row)
-    for (int64_t step = 0; step < steps; ++step) met.insert(along * row + on * step);
-  return int64_t(met.size()) < count * steps;
+  if (along == 0 || on == 0 || along >= kIrregular || on >= kIrregular) return 0;
+  std::set<int64_t> later;
+  int64_t most = 0;
+  for (int64_t step = steps; step-- > 0;) {
+    int64_t again = 0;
+    for (int64_t row = 0; row < count; ++row) again += int64_t(later.count(along * row + on * step));
+    for (int64_t row = 0; row < count; ++row) later.insert(along * row + on * step);
+    most = std::max(most, again);
+  }
+  return most;
 }
 
 /// Rows of symbolic distance read neighbours in the steps of `axis`, each for all vectors: the address of a
@@ -426,11 +431,17 @@ double tile_time(const Nest& nest, const Tile& t, const Target& target) {
 
 bool fits_unrolled(const Nest& nest, const Tile& t, int axis, int64_t steps, const Target& target) {
   double kept = 0;
-  for (const Access& l : nest.loads)
-    if (rows_share(l, t.rows, t.row_count, axis, steps) || rows_share(l, t.rows2, t.row2_count, axis, steps))
-      kept += vectors_read(l, t);
+  for (const Access& l : nest.loads) {
+    double again = 0;
+    for (const auto& [rows, count] : {std::pair(t.rows, t.row_count), std::pair(t.rows2, t.row2_count)})
+      if (const int64_t n = rows_read_again(l, rows, count, axis, steps))
+        again = std::max(again, vectors_read(l, t) * double(n) / double(count));
+    // What all lanes share is one of the elements that stay.
+    if (again > 0)
+      kept += l.stride[size_t(t.vector)] == 0 ? again - 1 : again;
     else if (rows_load_ahead(l, t, axis))
       kept += vectors_read(l, t) * double(steps);
+  }
   return fits_registers(nest, t, kept, target);
 }
 

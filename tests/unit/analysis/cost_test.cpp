@@ -229,6 +229,10 @@ TEST(FitsUnrolled, WhatStepsOfAWindowShareStaysInRegisters) {
   tile.row2_count = 1;
   EXPECT_TRUE(fits_unrolled(nest, tile, 7, 3, t));
   EXPECT_FALSE(fits_unrolled(nest, tile, 7, 3, machine(512, 16)));
+  tile.row_count = 16;
+  EXPECT_TRUE(fits_unrolled(nest, tile, 7, 3, t)) << "of 16 elements 15 are read again";
+  tile.row_count = 17;
+  EXPECT_FALSE(fits_unrolled(nest, tile, 7, 3, t));
   const Tile wide{.vector = 1, .rows = 0, .lanes = 16, .vectors = 2, .row_count = 14};
   EXPECT_TRUE(fits_unrolled(product(64, 64, 7), wide, 2, 7, t)) << "steps of a product share nothing";
 }
