@@ -322,6 +322,35 @@ TEST(ConvTranspose, WindowsInBlocksAreThePlainOnes) {
   }
 }
 
+TEST(ConvTranspose, PhasesInBlocksAreThePlainOnes) {
+  auto moved = [](const NDArray& x, const std::string& from, const std::string& to) {
+    return run("layout_transform", {x}, make_attrs<LayoutTransformAttrs>(from, to));
+  };
+  struct Case {
+    Dims kernel, strides, pads, more;
+  };
+  // Phases of as many products are summed up together, others apart; a size that is no multiple of the
+  // stride.
+  for (const Case& c : {Case{{4, 4}, {2, 2}, {1, 1, 1, 1}, {}}, Case{{3, 3}, {2, 2}, {1, 1, 1, 1}, {1, 1}},
+                        Case{{5, 3}, {2, 1}, {2, 0, 1, 1}, {}}, Case{{3, 7}, {1, 3}, {0, 2, 0, 1}, {0, 1}},
+                        Case{{2, 2}, {2, 2}, {0, 1, 1, 0}, {}}}) {
+    const NDArray x = random({2, 16, 3, 4}, f32, -1, 1, 1),
+                  w = random({16, 32, c.kernel[0], c.kernel[1]}, f32, -1, 1, 2);
+    auto attrs = [&](std::string data, std::string kernel) {
+      return make_attrs<ConvTransposeAttrs>([&](ConvTransposeAttrs& a) {
+        a.strides = Array<int64_t>(c.strides), a.padding = Array<int64_t>(c.pads);
+        a.output_padding = Array<int64_t>(c.more);
+        a.data_layout = a.out_layout = data, a.kernel_layout = kernel;
+      });
+    };
+    const NDArray want = run("nn.conv2d_transpose", {x, w}, attrs("", ""));
+    const NDArray got =
+        run("nn.conv2d_transpose", {moved(x, "NCHW", "NCHW16c"), moved(w, "IOHW", "HWOI16i16o")},
+            attrs("NCHW16c", "HWOI16i16o"));
+    expect_all(moved(got, "NCHW16c", "NCHW"), want.shape(), [&](const Index& o) { return at(want, o); });
+  }
+}
+
 TEST(ConvTranspose, LayoutsThatDoNotFitAreRefused) {
   const NDArray x = random({1, 1, 2, 3, 16}), w = random({2, 3, 1, 1, 16, 16}),
                 wide = random({3, 3, 1, 1, 16, 16});

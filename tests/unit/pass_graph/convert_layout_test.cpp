@@ -296,13 +296,25 @@ TEST(ConvertLayout, WindowsAlongOneAxisAndThree) {
   }
 }
 
-TEST(ConvertLayout, WindowsThatOverlapOrFitNoBlockStay) {
+TEST(ConvertLayout, WindowsThatOverlapAreBlocksByPhases) {
+  const tir::VarRef n = tir::var("n"), h = tir::var("h"), w = tir::var("w");
+  for (const std::vector<int64_t>& kernel : {std::vector<int64_t>{4, 4}, {3, 3}, {2, 3}}) {
+    Model m;
+    auto x = m.param("x", {n, 16, h, w});
+    Expr skip = m.op("nn.relu", {m.op("nn.conv2d", {x, m.weight({32, 16, 1, 1})}, conv({1, 1}, {}))});
+    Expr up = m.op("nn.conv2d_transpose", {skip, m.weight({32, 16, kernel[0], kernel[1]})},
+                   transposed({2, 2}, {1, 1, 0, 1}));
+    Expr last =
+        m.op("nn.conv2d", {m.op("nn.relu", {up}), m.weight({16, 16, 3, 3})}, conv({1, 1}, {1, 1, 1, 1}));
+    IRModule out = blocked(m.done(last), {random_array({2, 16, 3, 5})});
+    EXPECT_EQ(layouts<op::ConvTransposeAttrs>(out), (std::vector<std::string>{"NCHW16c HWOI16i16o NCHW16c"}));
+  }
+}
+
+TEST(ConvertLayout, WindowsThatLeaveGapsOrFitNoBlockStay) {
   for (const auto& [weight, strides, padding] :
        std::initializer_list<std::tuple<std::vector<int64_t>, Array<int64_t>, Array<int64_t>>>{
-           {{16, 16, 3, 2}, {2, 2}, {}},
-           {{16, 16, 2, 2}, {2, 2}, {1, 1, 0, 0}},
-           {{16, 5, 2, 2}, {2, 2}, {}},
-           {{16, 8, 2, 2}, {2, 2}, {}}}) {
+           {{16, 16, 1, 2}, {2, 2}, {}}, {{16, 5, 2, 2}, {2, 2}, {}}, {{16, 8, 2, 2}, {2, 2}, {}}}) {
     Model m;
     auto x = m.param("x", {1, 16, 3, 4});
     Expr up = m.op("nn.conv2d_transpose", {x, m.weight(weight)}, transposed(strides, padding));
