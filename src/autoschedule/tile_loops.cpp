@@ -61,7 +61,7 @@ std::vector<int> sum_order(const TilePlan& p) {
   for (int i : p.nest.reduce) {
     const auto d = distance(p.facts, *along[0], p.fusion.before(i), i == p.grouped ? p.group : 1);
     if (!d) return p.nest.reduce;
-    steps.emplace_back(-*d, i);  // sorts the longest step outermost
+    steps.emplace_back(-std::abs(*d), i);  // sorts the longest step outermost, forwards or back
   }
   std::ranges::stable_sort(steps, {}, &std::pair<int64_t, int>::first);
   std::vector<int> out;

@@ -375,31 +375,35 @@ TEST(DefaultSchedule, LanesOfSumsLieSideBySide) {
 }
 
 TEST(DefaultSchedule, SumsWalkTheOperandOfTheLanesAsItLies) {
-  Tensor a = te::placeholder({8, 14, 16}, f32, "A"), w = te::placeholder({5, 8, 3, 16}, f32, "W");
-  tir::IterVar c = te::reduce_axis(tir::range(PrimExpr(0), PrimExpr(8)), "c"),
-               y = te::reduce_axis(tir::range(PrimExpr(0), PrimExpr(3)), "y"),
-               x = te::reduce_axis(tir::range(PrimExpr(0), PrimExpr(5)), "x");
-  Tensor sum = te::compute(
-      {12, 12, 16},
-      [&](const Vars& v) {
-        return te::sum(a({c->var, v[0] + y->var, v[1] + x->var}) * w({x->var, c->var, y->var, v[2]}),
-                       {c, y, x});
-      },
-      "sum");
-  tir::PrimFunc f = default_schedule(te::create_prim_func({a, w, sum}), target_of({512, 32, 4}));
-  std::vector<const Object*> loops;  // outermost first
-  const tir::BlockRealize* block = nullptr;
-  pre_order(f, [&](const ObjectRef& n) {
-    if (const auto* l = n.as<tir::For>()) loops.push_back(l->loop_var.get());
-    if (const auto* r = n.as<tir::BlockRealize>(); r && r->block->name == "sum") block = r;
-    return true;
-  });
-  ASSERT_TRUE(block) << print(f);
-  auto depth = [&](size_t i) {
-    return std::ranges::find(loops, (const Object*)block->iter_values[i].get()) - loops.begin();
-  };
-  EXPECT_LT(depth(5), depth(3)) << print(f);  // x, c, y
-  EXPECT_LT(depth(3), depth(4)) << print(f);
+  for (const bool back : {false, true}) {  // kernel elements in reverse, as of a transposed convolution
+    Tensor a = te::placeholder({8, 14, 16}, f32, "A"), w = te::placeholder({5, 8, 3, 16}, f32, "W");
+    tir::IterVar c = te::reduce_axis(tir::range(PrimExpr(0), PrimExpr(8)), "c"),
+                 y = te::reduce_axis(tir::range(PrimExpr(0), PrimExpr(3)), "y"),
+                 x = te::reduce_axis(tir::range(PrimExpr(0), PrimExpr(5)), "x");
+    Tensor sum = te::compute(
+        {12, 12, 16},
+        [&](const Vars& v) {
+          const PrimExpr element = back ? 4 - x->var : PrimExpr(x->var),
+                         line = back ? 2 - y->var : PrimExpr(y->var);
+          return te::sum(a({c->var, v[0] + y->var, v[1] + x->var}) * w({element, c->var, line, v[2]}),
+                         {c, y, x});
+        },
+        "sum");
+    tir::PrimFunc f = default_schedule(te::create_prim_func({a, w, sum}), target_of({512, 32, 4}));
+    std::vector<const Object*> loops;  // outermost first
+    const tir::BlockRealize* block = nullptr;
+    pre_order(f, [&](const ObjectRef& n) {
+      if (const auto* l = n.as<tir::For>()) loops.push_back(l->loop_var.get());
+      if (const auto* r = n.as<tir::BlockRealize>(); r && r->block->name == "sum") block = r;
+      return true;
+    });
+    ASSERT_TRUE(block) << print(f);
+    auto depth = [&](size_t i) {
+      return std::ranges::find(loops, (const Object*)block->iter_values[i].get()) - loops.begin();
+    };
+    EXPECT_LT(depth(5), depth(3)) << print(f);  // x, c, y
+    EXPECT_LT(depth(3), depth(4)) << print(f);
+  }
 }
 
 TEST(DefaultSchedule, IsQuick) {
