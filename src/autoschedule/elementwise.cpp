@@ -20,7 +20,12 @@ constexpr int64_t kTransposeTile = 16;  ///< both sides of a tile: a line of flo
 /// take 0.9 µs so and 1.1 µs turned, 12 × 196 × 8 2.6 µs and 0.9 µs (Zen 5).
 constexpr int64_t kTurnedBits = 128, kNearLanes = 4;
 constexpr int64_t kChunk = 64, kLeastChunk = 8;  ///< vectors of one task
-constexpr int64_t kLeastChunked = 16;            ///< vectors; less is not cut into tasks
+/// Rows of one task whose places are so many digits of symbolic sizes: the first divides, counters go on from
+/// there (pass/tensor/carry_digits.cpp). One digit takes no longer than the counter (16 × 50 rows of 64
+/// floats: 2.0 µs by division, 2.5 µs counted; 4 × 10 × 18 rows of 22, two digits: 10 and 4 µs; Zen 5).
+constexpr size_t kManyDigits = 2;
+constexpr int64_t kRowsOfTask = 8;
+constexpr int64_t kLeastChunked = 16;  ///< vectors; less is not cut into tasks
 /// Bytes of a tile's rows, which are read at once where elements are small (codegen/transposed_loop.h).
 constexpr int64_t kTransposeBytes = 32;
 /// A row of so few vectors or elements is not a task by itself.
@@ -225,11 +230,11 @@ int64_t known_product(const Facts& f, size_t count) {
   return n;
 }
 
-/// Are digits of a symbolic size needed where the first `count` iterators run as one?
-bool divides(const Facts& f, size_t count) {
-  for (size_t i = 1; i < count; ++i)
-    if (f.extent[i] == kUnknown) return true;
-  return false;
+/// Digits of symbolic sizes that are needed where the first `count` iterators run as one.
+size_t symbolic_digits(const Facts& f, size_t count) {
+  return count < 2
+             ? 0
+             : size_t(std::count(f.extent.begin() + 1, f.extent.begin() + std::ptrdiff_t(count), kUnknown));
 }
 
 /// Vectors of one task, where a long inner loop of `size` elements runs `outer` times.
@@ -324,7 +329,8 @@ RuleOutcome elementwise(Draft& draft, const Site& site) {
                         f.extent.begin() + std::ptrdiff_t(from);
   if (symbolic && !chunks) {
     if (is_short && head.size() > 1) head.pop_back();
-    while (divides(f, head.size()) && known_product(f, head.size() - 1) >= cost::tasks_wanted(draft.target))
+    while (symbolic_digits(f, head.size()) > 0 &&
+           known_product(f, head.size() - 1) >= cost::tasks_wanted(draft.target))
       head.pop_back();
   }
   // A condition on the last loop around short vectors (the edge of a padded image) would be one on digits;
@@ -333,7 +339,9 @@ RuleOutcome elementwise(Draft& draft, const Site& site) {
       std::ranges::find(f.in_value, true) != f.in_value.end() &&
       known_product(f, from - 1) >= cost::tasks_wanted(draft.target))
     head.pop_back();
-  const LoopRV all = s.fuse(head);
+  const bool digits = symbolic && !chunks && symbolic_digits(f, head.size()) >= kManyDigits;
+  LoopRV all = s.fuse(head);
+  if (digits) all = s.split(all, {-1, kRowsOfTask})[0];
   if (worth_parallel(f, draft.target)) draft.parallel(all);
   return RuleOutcome::applied;
 }

@@ -225,6 +225,24 @@ TEST(SymbolicRows, OfASoftmaxAreNotAskedWhetherTheyAreThere) {
   }
 }
 
+TEST(SymbolicRows, OfManyDigitsAreTasksOfSeveral) {
+  // Every voxel twice along each axis: places along three of them are digits, which a loop inside of a task
+  // counts.
+  const tir::VarRef d = tir::var("d"), h = tir::var("h"), w = tir::var("w");
+  Tensor x = te::placeholder({3, d, h, w}, f32, "X");
+  auto half = [](const PrimExpr& i) { return tir::floordiv(i, PrimExpr(2)); };
+  Tensor y = te::compute(
+      {3, d * 2, h * 2, w}, [&](const Vars& v) { return x({v[0], half(v[1]), half(v[2]), v[3]}); }, "Y");
+  const Program p{"twice", te::create_prim_func({x, y}), {}};
+  const tir::PrimFunc f = default_schedule(p.function, target_of({512, 32, 4}));
+  EXPECT_NE(print(f).find("for i0_i1_i2_fused_1, i3_0 in T.grid(8, "), std::string::npos) << print(f);
+  for (const auto& [a, b, c] :
+       std::vector<std::array<int64_t, 3>>{{1, 1, 1}, {2, 3, 17}, {5, 2, 40}, {0, 3, 4}}) {
+    const std::map<std::string, int64_t> sizes{{"d", a}, {"h", b}, {"w", c}};
+    ASSERT_TRUE(same(run(p.function, sizes), run(f, sizes))) << a << "x" << b << "x" << c << "\n" << print(f);
+  }
+}
+
 TEST(SymbolicRows, OfACopyStepWithoutDivisions) {
   // Channels are enough tasks: neither the rows of an image nor its columns become digits. They are one run.
   const tir::VarRef batch = tir::var("batch"), height = tir::var("height"), width = tir::var("width");
