@@ -261,6 +261,27 @@ int short_condition(const Facts& f) {
   return -1;
 }
 
+/// The loops around the axes from `from` on, short vectors or longer ones, as one over tasks.
+LoopRV as_tasks(Draft& draft, const Facts& f, std::vector<LoopRV> head, size_t from, bool is_short) {
+  Schedule& s = draft.schedule;
+  const int64_t wanted = cost::tasks_wanted(draft.target);
+  if (product(f, 0, from) == kUnknown) {
+    // Digits of symbolic sizes are divisions: the last loop around short vectors stays by itself, and others
+    // do where there are enough tasks without them.
+    if (is_short && head.size() > 1) head.pop_back();
+    while (symbolic_digits(f, head.size()) > 0 && known_product(f, head.size() - 1) >= wanted)
+      head.pop_back();
+    const LoopRV all = s.fuse(head);
+    return symbolic_digits(f, head.size()) < kManyDigits ? all : s.split(all, {-1, kRowsOfTask})[0];
+  }
+  // A condition on the last loop around short vectors (the edge of a padded image) would be one on digits;
+  // one on other loops is the same for all of the last.
+  if (is_short && head.size() > 1 && std::ranges::find(f.in_value, true) != f.in_value.end() &&
+      known_product(f, from - 1) >= wanted)
+    head.pop_back();
+  return s.fuse(head);
+}
+
 }  // namespace
 
 RuleOutcome elementwise(Draft& draft, const Site& site) {
@@ -323,25 +344,7 @@ RuleOutcome elementwise(Draft& draft, const Site& site) {
   } else if (head.empty()) {
     head.push_back(inner);
   }
-  // Digits of symbolic sizes are divisions: the last loop around short vectors stays by itself, and others do
-  // where there are enough tasks without them.
-  const bool symbolic = std::find(f.extent.begin(), f.extent.begin() + std::ptrdiff_t(from), kUnknown) !=
-                        f.extent.begin() + std::ptrdiff_t(from);
-  if (symbolic && !chunks) {
-    if (is_short && head.size() > 1) head.pop_back();
-    while (symbolic_digits(f, head.size()) > 0 &&
-           known_product(f, head.size() - 1) >= cost::tasks_wanted(draft.target))
-      head.pop_back();
-  }
-  // A condition on the last loop around short vectors (the edge of a padded image) would be one on digits;
-  // one on other loops is the same for all of the last.
-  if (!symbolic && !chunks && is_short && head.size() > 1 &&
-      std::ranges::find(f.in_value, true) != f.in_value.end() &&
-      known_product(f, from - 1) >= cost::tasks_wanted(draft.target))
-    head.pop_back();
-  const bool digits = symbolic && !chunks && symbolic_digits(f, head.size()) >= kManyDigits;
-  LoopRV all = s.fuse(head);
-  if (digits) all = s.split(all, {-1, kRowsOfTask})[0];
+  const LoopRV all = chunks ? s.fuse(head) : as_tasks(draft, f, head, from, is_short);
   if (worth_parallel(f, draft.target)) draft.parallel(all);
   return RuleOutcome::applied;
 }
