@@ -90,6 +90,7 @@ void order_tiles(Schedule& s, const TilePlan& p, const Target& target, TileLoops
   std::erase_if(l.last_rows, placed);
   if (!p.pad && p.panels.id < 0) l.block = cost::blocks_outermost(p.nest, p.tile, target);
   if (l.block >= 0) l.outer.push_back(l.axis[size_t(l.block)]);
+  std::erase(l.last_rows, l.block);  // rows of a tile may be blocks of channels
   const int behind = p.pad || p.panels.id >= 0 || l.block >= 0
                          ? -1
                          : cost::blocks_behind_rows(p.nest, p.tile, tile_cycles(p), target);

@@ -134,23 +134,32 @@ TEST(Weights, AreAnnouncedWhileRowsReadAPanel) {
   }
 }
 
+/// Channels in blocks of 16, as a convolution has them: weights in blocks of 1.5 KB.
+Program blocks(const PrimExpr& batch, const PrimExpr& rows, int64_t count = 8) {
+  Tensor x = te::placeholder({batch, rows, 24}, f32, "X"), k = te::placeholder({count, 24, 16}, f32, "B");
+  const tir::IterVar r = te::reduce_axis(tir::range(PrimExpr(0), PrimExpr(24)), "r");
+  Tensor y = te::compute(
+      {batch, count, rows, 16},
+      [&](const Vars& v) { return te::sum(x({v[0], v[2], r->var}) * k({v[1], r->var, v[3]}), {r}); }, "Y");
+  return Program{"blocks", te::create_prim_func({x, k, y}), {}};
+}
+
 TEST(Weights, InBlocksOfLanesAreAnnouncedABlockAhead) {
-  // Channels in blocks of 16, as a convolution has them: weights of 12 KB in blocks of 1.5.
-  auto blocks = [](int64_t batch) {
-    Tensor x = te::placeholder({batch, 21, 24}, f32, "X"), k = te::placeholder({8, 24, 16}, f32, "B");
-    const tir::IterVar r = te::reduce_axis(tir::range(PrimExpr(0), PrimExpr(24)), "r");
-    Tensor y = te::compute(
-        {batch, 8, 21, 16},
-        [&](const Vars& v) { return te::sum(x({v[0], v[2], r->var}) * k({v[1], r->var, v[3]}), {r}); }, "Y");
-    return Program{"blocks", te::create_prim_func({x, k, y}), {}};
-  };
   const Target t = small_cache(512, 32, 16 << 10);
   for (const int64_t batch : {1, 3}) {  // three images pass by each block
-    const tir::PrimFunc f = default_schedule(blocks(batch).function, t);
+    const tir::PrimFunc f = default_schedule(blocks(batch, 21).function, t);
     EXPECT_NE(steps_of(f).find("stream_B"), std::string::npos) << steps_of(f);
     EXPECT_EQ(problems_of(f), "");
-    EXPECT_TRUE(same(run(blocks(batch).function), run(f))) << print(f);
+    EXPECT_TRUE(same(run(blocks(batch, 21).function), run(f))) << print(f);
   }
+}
+
+TEST(Weights, InBlocksThatAreRowsOfATileAreWalkedBlockByBlock) {
+  // Of one row each, three members of a batch pass by a block; the tile takes blocks side by side.
+  const Program p = blocks(3, 1);
+  const tir::PrimFunc f = default_schedule(p.function, small_cache(512, 32, 16 << 10));
+  EXPECT_NE(steps_of(f).find("decompose_reduction"), std::string::npos) << steps_of(f);
+  EXPECT_TRUE(same(run(p.function), run(f))) << print(f);
 }
 
 TEST(Weights, AreAnnouncedInEachTurnOfABatchOfAnySize) {
