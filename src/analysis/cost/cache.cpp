@@ -55,6 +55,10 @@ constexpr int64_t kMovedGroupReads = 24;
 constexpr int64_t kLeastMoved = 4;  ///< elements of a vector
 constexpr int64_t kSymbolicDimension = 1 << 12;
 
+/// Of a batch of any size, one member walks the weights once in any order. Planes of any size are small where
+/// weights leave the second cache.
+constexpr double kFewMembers = 2;
+
 // ---------------------------------------------------------------- hints
 /// Of the second cache; an operand that is smaller is there before its first rows are through.
 constexpr double kStreamShare = 0.5;
@@ -138,11 +142,21 @@ int64_t row_tiles_of(int64_t rows, int64_t groups, double sums, const Target& ta
   return exact * 2 < wanted ? ceil_div(rows, ceil_div(rows, wanted)) : exact;
 }
 
+/// Are the lanes or steps of a product of symbolic number?
+bool symbolic_part(const Nest& n, const Tile& t) {
+  return n.symbolic(t.vector) || std::ranges::any_of(n.reduce, [&](int k) { return n.symbolic(k); });
+}
 /// Are the lanes, rows or steps of one product of symbolic number? A batch of products may be.
 bool symbolic_product(const Nest& n, const Tile& t) {
   auto symbolic = [&](int i) { return i >= 0 && n.symbolic(i); };
-  return symbolic(t.vector) || symbolic(t.rows) || symbolic(t.rows2) ||
-         std::ranges::any_of(n.reduce, symbolic);
+  return symbolic_part(n, t) || symbolic(t.rows) || symbolic(t.rows2);
+}
+
+/// Elements of a buffer along the dimensions of known size.
+double known_elements(const tir::Buffer& b) {
+  double elements = 1;
+  for (const PrimExpr& d : b->shape) elements *= double(tir::as_int(d).value_or(1));
+  return elements;
 }
 
 /// Elements of an operand that the iterators meet, each once.
@@ -257,7 +271,7 @@ BlockedOperand blocked_operand(const Nest& nest, const Tile& tile) {
   const Access* weights = nullptr;
   BlockedOperand out;
   for (const Access& l : nest.loads) {
-    const double size = double(elements_of(l.buffer)) * double(l.element_bits()) / 8;
+    const double size = known_elements(l.buffer) * double(l.element_bits()) / 8;
     if (l.stride[size_t(tile.vector)] == 0) {
       out.others += size;
       continue;
@@ -277,8 +291,9 @@ int blocks_outermost(const Nest& nest, const Tile& tile, const Target& target) {
   double members = 1;
   for (int i : nest.spatial) {
     if (i >= block) continue;
-    if (nest.symbolic(i)) return -1;
-    members *= double(nest.extent[size_t(i)]);
+    if (nest.symbolic(i) && nest.result_dim(i) != 0) return -1;
+    if (nest.symbolic(i)) others *= kFewMembers;
+    members *= nest.symbolic(i) ? kFewMembers : double(nest.extent[size_t(i)]);
   }
   auto times = [&](double size, double n) {
     return size > kStreamShare * double(target->l2_bytes) ? size * n : size;
@@ -324,8 +339,9 @@ int64_t stream_ahead(const Nest& nest, const Access& operand, const Tile& tile, 
   const size_t v = size_t(tile.vector);
   const auto size = double(elements_of(operand.buffer));
   const double bytes = double(operand.element_bits()) / 8;
-  if (rows < kStreamRows || symbolic_product(nest, tile) || operand.stride[v] == 0 ||
-      size * bytes < kStreamShare * double(target->l2_bytes) ||
+  const bool few =
+      rows == kUnknown ? symbolic_part(nest, tile) : rows < kStreamRows || symbolic_product(nest, tile);
+  if (few || operand.stride[v] == 0 || size * bytes < kStreamShare * double(target->l2_bytes) ||
       elements_met(nest, operand) < kStreamedShare * size)
     return 0;
   auto in_time = [&](int64_t ahead) {

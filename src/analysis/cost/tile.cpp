@@ -347,6 +347,23 @@ double core_cycles(double accumulators, double loads, const Target& target) {
 /// Cycles of a step for `bytes` from the second cache that are not hidden behind arithmetic.
 double read_cycles(double bytes, const Target& target) { return bytes * kNotHidden / target->l2_bandwidth; }
 
+/// Of the second cache, for what a tile reads along its lanes and rows of any number read again.
+constexpr double kPanelShare = 0.75;
+/// Cycles of a step for a part of an operand that leaves the second cache before the next rows of symbolic
+/// number read it again. (Known rows are taken up block by block then.)
+double far_panel(const Nest& n, const Tile& t, const Target& target) {
+  if (t.rows < 0 || !n.symbolic(t.rows)) return 0;
+  double cycles = 0;
+  for (const Access& l : n.loads) {
+    if (l.stride[size_t(t.vector)] == 0 || l.stride[size_t(t.rows)] != 0) continue;
+    double step = double(t.width() * l.element_bits() * l.group) / 8;
+    if (t.rows2 >= 0 && l.stride[size_t(t.rows2)] != 0) step *= double(t.row2_count);
+    if (step * steps_of(n) > kPanelShare * double(target->l2_bytes))
+      cycles += step * kNotHidden / target->memory_bandwidth;
+  }
+  return cycles;
+}
+
 /// Cycles of a step for rows that are far apart in memory.
 double apart_rows(const Nest& n, const Tile& t) {
   double cycles = 0;
@@ -423,7 +440,7 @@ double tile_time(const Nest& nest, const Tile& t, const Target& target) {
   const double cycles =
       core_cycles(double(t.accumulators()), step.loads, target) * (clamps_rows(nest, t) ? kClamped : 1) +
       symbolic_window(nest) + row_pointers(nest, t) + kLoadTie * step.loads + apart_rows(nest, t) +
-      read_cycles(step.bytes, target) + store;
+      read_cycles(step.bytes, target) + far_panel(nest, t, target) + store;
   const double use = lanes_use(nest, t) * (t.rows < 0 ? 1.0 : row_use(nest, t.rows, t.row_count)) *
                      (t.rows2 < 0 ? 1.0 : use_of(nest.extent[size_t(t.rows2)], t.row2_count));
   return cycles / (double(t.accumulators() * t.lanes) * use) * imbalance(nest, t, target);

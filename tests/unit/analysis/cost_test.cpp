@@ -497,7 +497,16 @@ TEST(Batches, PassByABlockOfWeightsWhereThatReadsLess) {
   EXPECT_EQ(blocks_outermost(batch(1, 32, 7, 4608), tile, t), -1) << "one image walks them once";
   EXPECT_EQ(blocks_outermost(batch(4, 4, 3136, 64), tile, t), -1) << "the weights stay near";
   EXPECT_EQ(blocks_outermost(batch(4, 32, 784, 1152), tile, t), -1) << "the data would be read 32 times";
-  EXPECT_EQ(blocks_outermost(batch(kUnknown, 32, 7, 4608), tile, t), -1);
+  EXPECT_EQ(blocks_outermost(batch(kUnknown, 32, 7, 4608), tile, t), 1) << "where it is more than one image";
+  EXPECT_EQ(blocks_outermost(batch(kUnknown, 32, kUnknown, 4608), tile, t), 1) << "planes are small by then";
+  EXPECT_EQ(blocks_outermost(batch(kUnknown, 4, kUnknown, 64), tile, t), -1);
+  EXPECT_EQ(blocks_outermost(batch(kUnknown, 32, 784, 1152), tile, t), -1);
+}
+
+TEST(Parts, ThatRowsOfAnyNumberReadAgainStayInTheSecondCache) {
+  // y[b, m, l] = Σ x[m, k] · w[b, k, l], blocks of 16 lanes.
+  const Nest nest = contraction({32, kUnknown, 16, 4608}, {0, 1, 2}, {{1, 3}, {0, 3, 2}});
+  EXPECT_LE(choose_tile(nest, machine()).row2_count * 16 * 4608 * 4, machine()->l2_bytes * 3 / 4);
 }
 
 TEST(Hints, RunAheadByAllBlocksOfATile) {
@@ -509,6 +518,10 @@ TEST(Hints, RunAheadByAllBlocksOfATile) {
   };
   EXPECT_EQ(ahead(1), 16 * 1024);
   EXPECT_EQ(ahead(2), 2 * 16 * 1024);
+  // Rows of any number.
+  const Nest any = contraction({32, kUnknown, 16, 1024}, {0, 1, 2}, {{1, 3}, {0, 3, 2}});
+  const Tile tile{.vector = 2, .rows = 1, .rows2 = 0, .lanes = 16, .row_count = 7, .row2_count = 2};
+  EXPECT_EQ(stream_ahead(any, any.loads[1], tile, kUnknown, machine()), 2 * 16 * 1024);
 }
 
 TEST(Parts, OfWeightsThatLeaveTheCachePassByAllRows) {
