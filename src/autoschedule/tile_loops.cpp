@@ -140,16 +140,28 @@ void prefetch_weights(Schedule& s, const TilePlan& p, const Target& target, cons
   // order of the loops has a single value, as a batch of any size most likely has.
   const int block = cost::block_iterator(p.nest, *weights, p.tile.vector);
   if (block >= 0 && l.walks_last(block)) return;
+  // Rows of any number are innermost, and each walk around them is a stream of its own. Those of the result's
+  // first axis may be one tile, which comes in order anyway.
+  const int m = p.tile.rows;
+  const bool any_rows = m >= 0 && p.nest.symbolic(m) && p.nest.result_dim(m) > 0;
   int64_t rows = 1;
   for (int i : p.nest.spatial) {
     if (i == p.tile.vector || i == block || p.nest.is_batch(i)) continue;
     const int64_t tiles = ceil_div(p.nest.extent[size_t(i)], p.tile.size(i));
     const bool outside = l.block < 0 && i < (block < 0 ? p.tile.vector : block) && !l.walks_last(i);
-    if (tiles != 1 && (outside || weights->stride[size_t(i)] != 0)) return;
-    rows *= l.row_group > 0 && i == p.tile.rows ? l.row_group : tiles;
+    const bool against = any_rows && i != m ? !outside && p.nest.result_dim(i) > 0 : outside;
+    if (tiles != 1 && (against || weights->stride[size_t(i)] != 0)) return;
+    rows *= l.row_group > 0 && i == m ? l.row_group : tiles;
   }
-  if (const int64_t ahead = cost::stream_ahead(p.nest, *weights, p.tile, rows, target); ahead > 0)
-    s.annotate(step, "stream_" + weights->buffer->name, Any(ahead));
+  const int64_t ahead = cost::stream_ahead(p.nest, *weights, p.tile, any_rows ? kUnknown : rows, target);
+  if (ahead == 0) return;
+  const std::string key = "stream_" + weights->buffer->name;
+  if (!any_rows) return s.annotate(step, key, Any(ahead));
+  // Tiles of rows take turns: each announces a line of the next part in each step, as long as there are some.
+  const int64_t line = target->line_bytes / weights->buffer->dtype.bytes();
+  const int64_t apart = block < 0 ? line : weights->stride[size_t(block)],
+                lines = block < 0 ? ceil_div(p.tile.width(), line) : p.tile.size(block);
+  s.annotate(step, key, Any(Array<int64_t>{ahead, apart, lines, p.tile.rows, p.tile.row_count}));
 }
 
 }  // namespace tenon::rules

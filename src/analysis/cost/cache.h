@@ -46,8 +46,8 @@ int blocks_behind_rows(const Nest& nest, const Tile& tile, double cycles, const 
 bool parts_outermost(const Nest& nest, const Tile& tile, const Target& target);
 /// Elements by which hints run ahead of a tile's sum on the operand along the lanes, which the loops walk
 /// once: those of the next tiles beside it are on their way to the cache while rows read these. `rows`: how
-/// often a tile's part is read. 0: it stays in the cache, or is not read often enough to hide what comes.
-/// Of an operand in blocks of lanes, hints run a block ahead.
+/// often a tile's part is read (kUnknown: rows are of any number). 0: it stays in the cache, or is not read
+/// often enough to hide what comes. Of an operand in blocks of lanes, hints run a block ahead.
 int64_t stream_ahead(const Nest& nest, const Access& operand, const Tile& tile, int64_t rows,
                      const Target& target);
 

@@ -6,8 +6,10 @@
 // announces, in each iteration, what the one two later reads of A; where there is nothing to announce the
 // annotation becomes "prefetch_refused" with the reason. "stream_A": n says that this loop and those around
 // it read A once from its first element to its last, however often a part is read again meanwhile: each
-// iteration announces its share of A, n elements further on. Needs: buffers with their shapes. Keeps:
-// everything else.
+// iteration announces its share of A, n elements further on. "stream_A": [n, m, k, i, r] says the same of
+// loops that tiles of any number read a part of A in, r values of the block's iterator i each: the first tile
+// announces what lies n elements behind what an iteration reads, the next one m elements further, k of them.
+// Needs: buffers with their shapes. Keeps: everything else.
 #include "analysis/program_target.h"
 #include "ir/find_node.h"
 #include "pass/tensor/lowering.h"
@@ -92,9 +94,11 @@ class Announce : public tensor_detail::Rewriter {
       }
       found = true;
       const int64_t ahead = value.try_as<int64_t>().value_or(0);
-      const std::string why = key.starts_with(kStream)
-                                  ? stream(*n, key.substr(kStream.size()), ahead, steps)
-                                  : announce(*n, key.substr(kPrefix.size()), ahead, steps);
+      const auto turns = value.try_as<Array<int64_t>>();
+      const std::string why = !key.starts_with(kStream)
+                                  ? announce(*n, key.substr(kPrefix.size()), ahead, steps)
+                              : turns ? by_turns(*n, key.substr(kStream.size()), *turns, steps)
+                                      : stream(*n, key.substr(kStream.size()), ahead, steps);
       if (!why.empty()) refused += (refused.empty() ? "" : "; ") + why;
     }
     if (!found) return loop;
@@ -164,6 +168,42 @@ class Announce : public tensor_detail::Rewriter {
     const int64_t line = std::max<int64_t>(1, line_bytes_ / b->dtype.bytes());
     for (int64_t at = 0; at < share; at += line)
       steps.push_back(hint(address(b, begin + tensor_detail::imm(at))));
+    return "";
+  }
+  /// Why not, or empty.
+  std::string by_turns(const For& n, const std::string& name, const Array<int64_t>& turns,
+                       Array<Stmt>& steps) {
+    VarMap first;  // where the loops inside begin
+    const BlockRealize* block = nullptr;
+    const BufferLoad* read = nullptr;
+    pre_order(n.body, [&](const ObjectRef& o) {
+      if (const auto* inner = o.as<For>()) first[inner->loop_var.get()] = inner->min;
+      if (const auto* r = o.as<BlockRealize>(); r && !read) block = r;
+      if (const auto* l = o.as<BufferLoad>(); l && !read && l->buffer->name == name) read = l;
+      return !o.is<BufferNode>();
+    });
+    if (!read || !block) return fmt::format("no iteration reads '{}'", name);
+    const auto& iterators = block->block->iter_vars;
+    if (turns.size() != 5 || turns[3] < 0 || turns[3] >= int64_t(iterators.size()) || turns[4] < 1)
+      return "turns are [elements, elements, number, iterator, values]";
+    VarMap values;
+    for (size_t i = 0; i < iterators.size(); ++i)
+      values[iterators[i]->var.get()] = substitute(block->iter_values[i], first);
+    PrimExpr flat = tensor_detail::imm(0);
+    int64_t size = 1;
+    for (size_t d = read->buffer->shape.size(); d-- > 0;) {
+      flat = flat + substitute(read->indices[d], values) * tensor_detail::imm(size);
+      size *= as_int(read->buffer->shape[d]).value_or(0);
+    }
+    auto from = [&](const PrimExpr& at) { return substitute(flat, {{n.loop_var.get(), at}}); };
+    const PrimExpr begin = from(n.min);
+    const auto length = as_int(analyzer_.simplify(from(n.min + n.extent) - begin));
+    if (size < 1 || !length || *length > size) return fmt::format("'{}' is read in no straight line", name);
+    const PrimExpr turn =
+        tir::min(floordiv(values[iterators[size_t(turns[3])]->var.get()], turns[4]), turns[2] - 1);
+    // The last ones announce the end again.
+    const PrimExpr next = tir::min(begin + turns[0] + turn * turns[1], tensor_detail::imm(size - *length));
+    steps.push_back(hint(address(read->buffer, analyzer_.simplify(next) + analyzer_.simplify(flat - begin))));
     return "";
   }
   static Buffer buffer_read(const Stmt& body, const std::string& name) {

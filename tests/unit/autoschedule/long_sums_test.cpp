@@ -162,6 +162,22 @@ TEST(Weights, InBlocksThatAreRowsOfATileAreWalkedBlockByBlock) {
   EXPECT_TRUE(same(run(p.function), run(f))) << print(f);
 }
 
+TEST(Weights, AreAnnouncedByTilesOfRowsOfAnyNumberByTurns) {
+  const Program p = blocks(tir::var("batch"), tir::var("rows"), 16);
+  const tir::PrimFunc f = default_schedule(p.function, small_cache(512, 32, 48 << 10));
+  IRModule module = IRModule::create();
+  module.set("main", f);
+  PassContext context;
+  module = run_pass("inject_prefetch", module, context);
+  const std::string hinted = print(module);
+  EXPECT_NE(hinted.find("tir.prefetch"), std::string::npos) << hinted;
+  EXPECT_EQ(hinted.find("prefetch_refused"), std::string::npos) << hinted;
+  for (const int64_t rows : {1, 7, 30})
+    EXPECT_TRUE(
+        same(run(p.function, {{"batch", 2}, {"rows", rows}}),
+             run(module->functions.at("main").cast<tir::PrimFuncNode>(), {{"batch", 2}, {"rows", rows}})));
+}
+
 TEST(Weights, AreAnnouncedInEachTurnOfABatchOfAnySize) {
   const Target t = small_cache(512, 32, 24 << 10);
   const Program p = long_product(tir::var("batch"), 24, 192, 24, 32, true);
