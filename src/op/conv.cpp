@@ -92,7 +92,9 @@ bool push_output_sizes(InferContext& ctx, const Shape& p, const Shape& q, size_t
   for (size_t i = 0; i < n; ++i) {
     const PrimExpr window = (q[i + first_q] - 1) * PrimExpr(c.dilation[i]) + 1;
     const PrimExpr slack = simplify(p[i + first_p] + PrimExpr(c.pads[i] + c.pads[i + n]) - window);
-    if (!ctx.require_not_negative(slack))
+    // A kernel of one element has a result for each element, also for none.
+    const bool none = is_zero(p[i + first_p]) && is_one(window) && c.pads[i] + c.pads[i + n] == 0;
+    if (!none && !ctx.require_not_negative(slack))
       return ctx.error(
           fmt::format("data {} and weight {}: the kernel is larger than the padded image in spatial axis {}",
                       show(p), show(q), i));

@@ -175,6 +175,27 @@ TEST(SplitDilatedConv, PartsAreSummedUp) {
   }
 }
 
+TEST(SplitDilatedConv, MapsOfAnySize) {
+  // Smaller than a step, as large, and larger; of both axes, and of one beside a known one.
+  for (const bool both : {true, false}) {
+    Model m;
+    const PrimExpr h = tir::var("h"), w = both ? PrimExpr(tir::var("w")) : PrimExpr(9);
+    const auto x = m.param("x", {1, 32, h, w});
+    const IRModule in = m.done(m.op(
+        "nn.conv2d", {x, m.weight({32, 32, 3, 3})},
+        op::make_attrs<op::ConvAttrs>([](auto& a) { a.padding = {20, 14, 20, 14}, a.dilation = {20, 14}; })));
+    PassContext context = make_context();
+    context.target = parse_target("llvm -mcpu=x86-64-v3");
+    const IRModule out = run_pass("split_dilated_conv", in, context);
+    expect_valid(out);
+    EXPECT_EQ(std::ranges::count(ops_of(out), "nn.conv2d"), both ? 9 : 3);
+    for (const int64_t n : {1, 15, 21}) {
+      const std::vector<NDArray> inputs{random_array({1, 32, n, both ? 22 - n : 9})};
+      expect_close(run(in, inputs), run(out, inputs), 1e-5);
+    }
+  }
+}
+
 TEST(SplitDilatedConv, PaddingOfAZeroPoint) {
   // Bytes whose padding is a number: as many of its products as there are kernel elements in the padding.
   Model m;

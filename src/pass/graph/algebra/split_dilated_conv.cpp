@@ -9,9 +9,13 @@
 //
 // Where the padding holds a number (the zero point of quantised data), a channel's products with it are
 // constants, which the parts are without and the sum gets in the end. Large steps between kernel elements on
-// a small map (the pyramids of segmentation networks) leave a quarter of the products or less. For constant
-// weights without infinities or NaN, which padding would make NaN of, and maps of known size, where the model
-// of the machine sees a gain. Needs: types, a target. Keeps: values up to the order of sums.
+// a small map (the pyramids of segmentation networks) leave a quarter of the products or less. A map of
+// symbolic size may be smaller than a step, so that parts have no elements and what is around them is cut:
+//
+//   after    lv = p + R.nn.pad(q, 12 rows in front)[:, :, 0:h, :] + …             # x (1, 960, h, 16)
+//
+// For constant weights without infinities or NaN, which padding would make NaN of, where the model of the
+// machine sees a gain. Needs: types, a target. Keeps: values up to the order of sums.
 #include <cstring>
 
 #include "analysis/cost/products.h"
@@ -27,14 +31,18 @@ namespace {
 constexpr int64_t kMostParts = 9;
 /// Parts have to save this share of the time: of few rows each, they run at less of the machine's speed.
 constexpr double kSaved = 0.1;
+/// A map of symbolic size, for the model: that of a picture of 224 or 448 points after three or four
+/// halvings.
+constexpr int64_t kUsualMap = 28;
 
-/// The results [first, last) along an axis that a kernel element has data for, and where that begins.
+/// The results [first, last) along an axis that a kernel element has data for, where that begins, and the
+/// place of the first result's element.
 struct Reach {
-  int64_t first = 0, last = 0, data = 0;
+  int64_t first = 0, last = 0, data = 0, place = 0;
   int64_t results() const { return last - first; }
 };
 Reach reach_of(int64_t size, int64_t results, int64_t stride, int64_t place) {
-  Reach r;
+  Reach r{.place = place};
   r.first = std::clamp<int64_t>(place >= 0 ? 0 : (-place + stride - 1) / stride, 0, results);
   r.last = std::clamp<int64_t>(size > place ? (size - place - 1) / stride + 1 : 0, r.first, results);
   r.data = place + r.first * stride;
@@ -98,7 +106,7 @@ class SplitDilatedConv : public BodyRewriter {
   Expr visit(const Expr& value, const VarRef& var) override {
     const auto conv = constant_conv(value);
     if (!conv) return value;
-    const auto data = static_shape(conv->call->args[0]->type), result = static_shape(var->declared);
+    const auto data = known_shape(conv->call->args[0]), result = known_shape(var->declared);
     const auto filled = padding_value(*conv->call);
     const auto& kernel = conv->weight.shape();
     const size_t n = conv->axes();
@@ -107,9 +115,11 @@ class SplitDilatedConv : public BodyRewriter {
     std::vector<std::vector<Reach>> reach(n);
     int64_t elements = 1, results = 1;
     for (size_t i = 0; i < n; ++i) {
-      elements *= kernel[i + 2], results *= (*result)[i + 2];
+      const auto sizes = sizes_of((*data)[i + 2], (*result)[i + 2], conv->strides[i]);
+      if (!sizes) return value;
+      elements *= kernel[i + 2], results *= sizes->second;
       for (int64_t k = 0; k < kernel[i + 2]; ++k)
-        reach[i].push_back(reach_of((*data)[i + 2], (*result)[i + 2], conv->strides[i],
+        reach[i].push_back(reach_of(sizes->first, sizes->second, conv->strides[i],
                                     k * conv->dilation[i] - conv->padding[i]));
     }
     if (elements == 1 || elements > kMostParts || results == 0) return value;
@@ -126,12 +136,21 @@ class SplitDilatedConv : public BodyRewriter {
   }
 
  private:
+  /// Elements and results along an axis; symbolic ones are those of a usual map. Null: results of symbolic
+  /// number that are not one for each element.
+  static std::optional<std::pair<int64_t, int64_t>> sizes_of(const PrimExpr& data, const PrimExpr& result,
+                                                             int64_t stride) {
+    const auto n = tir::as_int(data), m = tir::as_int(result);
+    if (n && m) return std::pair(*n, *m);
+    if (stride != 1 || !structural_equal(data, result)) return std::nullopt;
+    return std::pair(kUsualMap, kUsualMap);
+  }
   Expr sum_of(const ConstantConv& conv, const std::vector<Part>& parts, double filled,
-              const std::vector<int64_t>& result, DataType type, const VarRef& var) {
+              const Array<PrimExpr>& result, DataType type, const VarRef& var) {
     Expr total;
     for (const Part& p : parts) {
       const NDArray element = element_of(conv.weight, p.element);
-      Expr part = product(conv, p, element, var);
+      Expr part = product(conv, p, element, result, var);
       // Less what padding would give: around the part are zeros then.
       if (filled != 0) part = emit_op("subtract", {part, of_padding(element, filled, type)});
       part = placed(part, p, result);
@@ -171,14 +190,19 @@ class SplitDilatedConv : public BodyRewriter {
     return constant(out);
   }
   /// A kernel element times the data that it meets.
-  Expr product(const ConstantConv& conv, const Part& p, const NDArray& element, const VarRef& var) {
+  Expr product(const ConstantConv& conv, const Part& p, const NDArray& element, const Array<PrimExpr>& shape,
+               const VarRef& var) {
     Array<int64_t> axes, steps;
     Array<PrimExpr> begin, end;
     for (size_t i = 0; i < conv.axes(); ++i) {
       const Reach& r = p.reach[i];
       axes.push_back(int64_t(i) + 2), steps.push_back(conv.strides[i]);
-      begin.push_back(PrimExpr(r.data));
-      end.push_back(PrimExpr(r.data + (r.results() - 1) * conv.strides[i] + 1));
+      // Of a symbolic size, positions from the end, which are moved to the nearest end as they are.
+      const bool known = tir::as_int(shape[i + 2]).has_value();
+      begin.push_back(PrimExpr(known ? r.data : std::max<int64_t>(r.place, 0)));
+      end.push_back(known         ? PrimExpr(r.data + (r.results() - 1) * conv.strides[i] + 1)
+                    : r.place < 0 ? PrimExpr(r.place)
+                                  : shape[i + 2]);
     }
     const Expr data =
         emit_op("strided_slice", {conv.call->args[0]},
@@ -188,18 +212,26 @@ class SplitDilatedConv : public BodyRewriter {
     return emit(op::op_call(conv.op->name, {data, constant(element)}, next, conv.call->origin),
                 var->name + "_part");
   }
-  static bool whole(const Part& p, const std::vector<int64_t>& result) {
-    for (size_t i = 0; i < p.reach.size(); ++i)
-      if (p.reach[i].results() != result[i + 2]) return false;
-    return true;
-  }
   /// Where these results belong, zeros around them.
-  Expr placed(const Expr& x, const Part& p, const std::vector<int64_t>& result) {
-    if (whole(p, result)) return x;
-    Array<int64_t> width{0, 0, 0, 0};
-    for (size_t i = 0; i < p.reach.size(); ++i)
-      width.push_back(p.reach[i].first), width.push_back(result[i + 2] - p.reach[i].last);
-    return emit_op("pad", {x}, op::make_attrs<op::PadAttrs>([&](op::PadAttrs& a) { a.pad_width = width; }));
+  Expr placed(const Expr& x, const Part& p, const Array<PrimExpr>& result) {
+    Array<int64_t> width{0, 0, 0, 0}, axes, steps;
+    Array<PrimExpr> begin, end;
+    bool whole = true;
+    for (size_t i = 0; i < p.reach.size(); ++i) {
+      const Reach& r = p.reach[i];
+      const auto size = tir::as_int(result[i + 2]);
+      width.push_back(size ? r.first : std::max<int64_t>(-r.place, 0));
+      width.push_back(size ? *size - r.last : std::max<int64_t>(r.place, 0));
+      whole = whole && width[2 * i + 4] == 0 && width[2 * i + 5] == 0;
+      if (size || r.place == 0) continue;
+      axes.push_back(int64_t(i) + 2), steps.push_back(1);
+      begin.push_back(PrimExpr(0)), end.push_back(result[i + 2]);
+    }
+    if (whole) return x;
+    const Expr out =
+        emit_op("pad", {x}, op::make_attrs<op::PadAttrs>([&](op::PadAttrs& a) { a.pad_width = width; }));
+    if (axes.empty()) return out;
+    return emit_op("strided_slice", {out}, op::make_attrs<op::StridedSliceAttrs>(axes, begin, end, steps));
   }
 
   Target target_;
