@@ -74,6 +74,13 @@ bool tile_over_copies(Draft& draft, const TileRequest& request, const std::vecto
   return false;
 }
 
+/// Does the tile hold several values of one of these axes?
+bool steps_along(const Tile& t, const Fusion& run) {
+  bool along = false;
+  for (int i = run.first; i < run.first + run.count; ++i) along = along || t.size(i) > 1;
+  return along;
+}
+
 /// `copies`: operands that were laid out anew already.
 RuleOutcome tile_contraction(Draft& draft, BlockRV reduction, BlockRV epilogue,
                              const std::vector<Buffer>& copies) {
@@ -94,7 +101,10 @@ RuleOutcome tile_contraction(Draft& draft, BlockRV reduction, BlockRV epilogue,
            make_tile(draft, across) == RuleOutcome::applied;
   };
   if (!given) {
+    // A padding is made for each value of axes that the tile does not step along.
+    const bool padded = plain.tile && pad_rows(draft.schedule, *f, plain.tile, draft.target);
     for (const Fusion& run : fusable(*f)) {
+      if (padded && !steps_along(plain.tile, run)) continue;
       const auto begin = f->extent.begin() + run.first, end = begin + run.count;
       if (tile_across(run, std::find(begin, end, kUnknown) != end ? kFusedSymbolicTime : kFusedTime))
         return RuleOutcome::applied;

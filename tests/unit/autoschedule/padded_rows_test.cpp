@@ -145,6 +145,38 @@ Program largest(size_t axis) {
   return {"largest", te::create_prim_func({a, b}), {}};
 }
 
+TEST(PaddedRows, OfFoldsAreMadePlaneByPlane) {
+  // Every second window of 3 × 3 whose last one is cut, over blocks of 8 channels.
+  const PrimExpr n = tir::var("n"), h = tir::var("h"), w = tir::var("w"), eight(8);
+  Tensor a = te::placeholder({n, PrimExpr(2), h, w, eight}, f32, "A");
+  Tensor padded = te::compute(
+      {n, PrimExpr(2), tir::floordiv(h, PrimExpr(2)) * 2 + 1, tir::floordiv(w, PrimExpr(2)) * 2 + 1, eight},
+      [&](const Vars& v) {
+        return tir::if_then_else(tir::logical_and(tir::lt(v[2], h), tir::lt(v[3], w)),
+                                 a({v[0], v[1], v[2], v[3], v[4]}), PrimExpr::float_imm(-1e30, f32));
+      },
+      "pad");
+  tir::IterVar y = te::reduce_axis(tir::range(PrimExpr(0), PrimExpr(3)), "y"),
+               x = te::reduce_axis(tir::range(PrimExpr(0), PrimExpr(3)), "x");
+  Tensor b = te::compute(
+      {n, PrimExpr(2), tir::floordiv(h, PrimExpr(2)), tir::floordiv(w, PrimExpr(2)), eight},
+      [&](const Vars& v) {
+        return te::max(padded({v[0], v[1], v[2] * 2 + y->var, v[3] * 2 + x->var, v[4]}), {y, x});
+      },
+      "fold");
+  Program p{"pool", te::create_prim_func({a, b}), {}};
+  const tir::PrimFunc f = default_schedule(p.function, one_core());
+  Schedule s = Schedule::replay(p.function, Trace::from_json(f->attrs.at("tenon.trace").as<std::string>()));
+  EXPECT_EQ(s.get(s.get_loops(s.get_block("pad"))[0])->loop_var.get(),
+            s.get(s.get_loops(s.get_block("fold"))[0])->loop_var.get())
+      << print(f);
+  EXPECT_EQ(problems_of(f), "");
+  for (const auto& [rows, columns] : std::vector<std::array<int64_t, 2>>{{2, 2}, {3, 5}, {8, 17}, {7, 34}}) {
+    p.sizes = {{"n", 2}, {"h", rows}, {"w", columns}};
+    ASSERT_TRUE(same(run(p.function, p.sizes), run(reversed(f), p.sizes))) << rows << " × " << columns;
+  }
+}
+
 TEST(PaddedRows, OfASingleRowAreACopyOfTheirOwn) {
   for (const size_t axis : {size_t(2), size_t(3)}) {
     Program p = largest(axis);
