@@ -35,10 +35,11 @@ std::optional<int64_t> step_of(const PrimExpr& e, const VarRef& v) {
   return std::nullopt;
 }
 
-/// The iterations: a number, or at most one.
+/// The iterations: a number, or at most one (and none where that is negative).
 bool take_rows(const For& loop, TransposedLoop& out) {
   if (const auto n = as_int(loop.extent)) return out.rows = *n, true;
-  const auto* least = loop.extent.as<Min>();
+  const auto* some = loop.extent.as<Max>();
+  const auto* least = (some && is_zero(some->b) ? some->a : loop.extent).as<Min>();
   if (!least) return false;
   const auto a = as_int(least->a), b = as_int(least->b);
   if (!a && !b) return false;

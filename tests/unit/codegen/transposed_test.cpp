@@ -84,6 +84,20 @@ TEST(Transposed, FloatsAreGatheredWhereTheProcessorGathersFast) {
   }
 }
 
+TEST(Transposed, RowsOfAnEdgeThatIsNotProvedToHaveSomeAreTurnedToo) {
+  const Buffer a = flat("a", 37 * 21, f32), o = flat("o", 37 * 21, f32);
+  const VarRef n = var("n"), i0 = var("i0"), i = var("i");
+  const PrimExpr row = i0 * PrimExpr(16), lanes = make<Ramp>(PrimExpr(0), PrimExpr(int64_t(1)), int64_t(16));
+  const PrimExpr from = make<Ramp>(row + i, PrimExpr(n), int64_t(16)),
+                 to = make<Ramp>((row + i) * PrimExpr(16), PrimExpr(int64_t(1)), int64_t(16));
+  const Stmt rows = for_(i, 0, max(min(PrimExpr(n) - row, PrimExpr(16)), PrimExpr(0)),
+                         store(o, load(a, {from}), {to}));
+  EXPECT_TRUE(codegen::transposed_loop(*rows.as<For>()));
+  // The last tile has no rows.
+  expect_same(program("rows", {a, o}, {n}, for_(i0, 0, 4, rows)),
+              {random_array({37 * 21}, f32, 7), NDArray::zeros({37 * 21}, f32)}, {37}, 0, false);
+}
+
 TEST(Transposed, WhatAConditionKeepsFromBeingReadStaysUnread) {
   // Columns of one half, or of the other, which lies at the place of the first less its size.
   const Buffer a = flat("a", 512, u8), b = flat("b", 512, u8), o = flat("o", 1024, u8);
