@@ -112,6 +112,21 @@ void store_single_lanes(llvm::Module& module) {
   }
 }
 
+/// Quotients and remainders by numbers that are not known stay where they are: loop strength reduction would
+/// take them for parts of an address and divide in each iteration, as it does not know that the divisor is
+/// not zero. What is behind a freeze it does not look into.
+void freeze_divisions(llvm::Module& module) {
+  std::vector<llvm::BinaryOperator*> found;
+  for (llvm::Function& f : module)
+    for (llvm::Instruction& i : llvm::instructions(f))
+      if (i.isIntDivRem() && !i.getType()->isVectorTy() && !llvm::isa<llvm::Constant>(i.getOperand(1)))
+        found.push_back(llvm::cast<llvm::BinaryOperator>(&i));
+  for (llvm::BinaryOperator* division : found) {
+    auto* frozen = new llvm::FreezeInst(division, "", std::next(division->getIterator()));
+    division->replaceUsesWithIf(frozen, [&](const llvm::Use& u) { return u.getUser() != frozen; });
+  }
+}
+
 /// LLVM's vectoriser makes no gathers and scatters on AMD's processors while this lives: they do them lane by
 /// lane, and LLVM believes that all with AVX-512 are fast at it. (15 exports of 0.6 to 25 µs, Zen 5: 0.96 of
 /// the time at known sizes, 0.98 at free ones, by the geometric mean.) Gathers that a program asks for stay
@@ -155,6 +170,7 @@ void optimise(llvm::Module& module, llvm::TargetMachine& machine, int opt_level)
   const NoGathersOfItsOwn meanwhile(module);
   passes.run(module, modules);
   store_single_lanes(module);
+  freeze_divisions(module);
 }
 
 std::string machine_code(llvm::Module& module, llvm::TargetMachine& machine, llvm::CodeGenFileType kind) {
