@@ -90,8 +90,8 @@ TEST(Transposed, RowsOfAnEdgeThatIsNotProvedToHaveSomeAreTurnedToo) {
   const PrimExpr row = i0 * PrimExpr(16), lanes = make<Ramp>(PrimExpr(0), PrimExpr(int64_t(1)), int64_t(16));
   const PrimExpr from = make<Ramp>(row + i, PrimExpr(n), int64_t(16)),
                  to = make<Ramp>((row + i) * PrimExpr(16), PrimExpr(int64_t(1)), int64_t(16));
-  const Stmt rows = for_(i, 0, max(min(PrimExpr(n) - row, PrimExpr(16)), PrimExpr(0)),
-                         store(o, load(a, {from}), {to}));
+  const Stmt rows =
+      for_(i, 0, max(min(PrimExpr(n) - row, PrimExpr(16)), PrimExpr(0)), store(o, load(a, {from}), {to}));
   EXPECT_TRUE(codegen::transposed_loop(*rows.as<For>()));
   // The last tile has no rows.
   expect_same(program("rows", {a, o}, {n}, for_(i0, 0, 4, rows)),
