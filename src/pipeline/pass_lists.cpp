@@ -101,9 +101,11 @@ const Chapter kTensor[] = {
       "vectorize_loop", "unroll_loop", "simplify_tir", "hoist_if_then_else",
       // Before loop_partition, which then finds fewer conditions in the inner loops.
       "split_edge_tiles",
-      // Behind all that makes loops vectors or unrolls them; before their conditions cut them: rows of few
-      // vectors first, which have fewer conditions then.
-      "carry_digits", "chain_digits", "few_vectors", "loop_partition", "block_wide_sums",
+      // Behind all that makes loops vectors or unrolls them: digits and conditions cut what is left of scalar
+      // loops into vectors. Before conditions cut loops of vectors: rows of few of them, which have fewer
+      // conditions then.
+      "carry_digits", "chain_digits", "vectorize_runs", "vectorize_loop", "few_vectors", "loop_partition",
+      "block_wide_sums",
       // Loops as they will run, so that their times are known; before memory is shared by what then runs
       // side by side.
       "fuse_parallel_loops", "narrow_data_type"}},

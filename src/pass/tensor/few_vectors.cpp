@@ -26,13 +26,6 @@ constexpr int64_t kLeastLanes = 4;     ///< of a vector
 constexpr int64_t kVectorNodes = 200;  ///< of a vector's statements
 constexpr int64_t kRowNodes = 400;  ///< of the loops over rows, each of whose versions is as large or larger
 
-bool has_vectors(const Stmt& s) {
-  return any_node(s, [](const ObjectRef& n) {
-    const auto* e = n.as<PrimExprNode>();
-    return e && e->dtype.is_vector();
-  });
-}
-
 /// The number of vectors that a size has: size // lanes + more.
 struct Count {
   PrimExpr size;
@@ -72,8 +65,8 @@ class FewVectors : public tensor_detail::Rewriter {
       return false;
     for (const VarRef& v : free_vars(n.extent))
       if (!sizes_.count(v.get())) return false;
-    return tensor_detail::size_of(n.body, kVectorNodes) <= kVectorNodes && has_vectors(n.body) &&
-           !has_node<For, tir::While>(n.body);
+    return tensor_detail::size_of(n.body, kVectorNodes) <= kVectorNodes &&
+           tensor_detail::has_vectors(n.body) && !has_node<For, tir::While>(n.body);
   }
 
   /// With the vectors of its rows in line where they are few; null where they are no few.

@@ -2,8 +2,8 @@
 // loop_partition
 //   before: for i in n: if 1 <= i and i < 9: B[i] = A[i - 1] else: B[i] = 0
 //   after:  for i in [0, 1): …;  for i in [1, 9): B[i] = A[i - 1];  for i in [9, n): …
-// Innermost serial loops, and small ones around others (rows of a padded image), are cut where their
-// conditions (also predicates of vector accesses and lazy selections) change; in the middle part the
+// Innermost serial loops, and before them small ones around others (rows of a padded image), are cut where
+// their conditions (also predicates of vector accesses and lazy selections) change; in the middle part the
 // conditions are known to hold and vanish, and behind it the loop ends where no lane stores anything any
 // more. The first iteration of a reduction is split from the others. Loops beyond a size limit stay whole,
 // unless they carry "pragma_loop_partition_hint", which also cuts large loops that hold others. Needs: flat
@@ -28,18 +28,20 @@ constexpr int64_t kHintedNodes = 40000;  ///< as much as unroll_loop makes at mo
 
 class Partition : public tensor_detail::Rewriter {
  public:
-  Partition(const PrimFunc& f, GivenUpProofs& given_up) : analyzer_(given_up, "loop_partition") {
+  Partition(const PrimFunc& f, bool only_scalar, GivenUpProofs& given_up)
+      : analyzer_(given_up, "loop_partition"), only_scalar_(only_scalar) {
     for (const VarRef& v : tensor_detail::sizes_of(f)) analyzer_.assume_size(v, 0);
   }
   Stmt stmt(const Stmt& s) override {
     if (!s) return s;
+    if (const Stmt cut = around_others(s)) return cut;
     const Stmt r = inside(s);
     const auto* n = r.as<For>();
     if (!n || n->kind != ForKind::serial || n->loop_var->dtype != i64) return r;
     if (as_int(n->extent) && *as_int(n->extent) < 2) return r;
     const int64_t most = hinted(*n) ? kHintedNodes : kPartitionNodes;
     if (tensor_detail::size_of(r, most) > most) return r;
-    if (Stmt peeled = first_iteration(r)) return peeled;
+    if (Stmt peeled = only_scalar_ ? Stmt() : first_iteration(r)) return peeled;
     return middle(r);
   }
   PrimExpr expr(const PrimExpr& e) override { return e; }
@@ -52,6 +54,20 @@ class Partition : public tensor_detail::Rewriter {
     analyzer_.bind(n->loop_var, range(n->min, n->extent), true);
     const Analyzer::Scope runs = analyzer_.assume(ge(n->extent, imm(1)));
     return below(s);
+  }
+  /// A small loop around others is cut first, while these are whole; null where it is none.
+  Stmt around_others(const Stmt& s) {
+    const auto* n = s.as<For>();
+    if (!n || n->kind != ForKind::serial || n->loop_var->dtype != i64) return {};
+    const int64_t most = hinted(*n) ? kHintedNodes : kAroundNodes;
+    if (tensor_detail::size_of(s, most) > most || !has_node<For>(n->body)) return {};
+    const Stmt cut = middle(s);
+    if (cut.same_as(s)) return {};
+    const auto* parts = cut.as<SeqStmt>();
+    if (!parts) return inside(cut);
+    std::vector<Stmt> out;
+    for (const Stmt& part : parts->seq) out.push_back(inside(part));
+    return seq(Array<Stmt>(out));
   }
   static bool hinted(const For& n) { return n.annotations.contains(tensor_detail::kPartitionHint); }
   static Stmt part(const For& n, const PrimExpr& min, const PrimExpr& extent, const Stmt& body, bool fresh) {
@@ -119,6 +135,7 @@ class Partition : public tensor_detail::Rewriter {
 
   Stmt middle(const Stmt& s) {
     const auto& n = *s.as<For>();
+    if (only_scalar_ && tensor_detail::has_vectors(n.body)) return s;
     bool innermost = true;
     std::vector<PrimExpr> conditions;
     std::unordered_map<const Var*, bool> defined;  // inside the loop
@@ -211,16 +228,25 @@ class Partition : public tensor_detail::Rewriter {
   }
 
   Analyzer analyzer_;
+  bool only_scalar_;
 };
+
+Stmt partitioned(const PrimFunc& f, bool only_scalar, GivenUpProofs& given_up) {
+  const Stmt r = Partition(f, only_scalar, given_up).stmt(f->body);
+  return r.same_as(f->body) ? r : simplify(r, true, tensor_detail::sizes_of(f));
+}
 
 }  // namespace
 
+Stmt tensor_detail::cut_scalar_loops(const PrimFunc& f, GivenUpProofs& given_up) {
+  return partitioned(f, true, given_up);
+}
+
 static IRModule loop_partition(IRModule module, PassContext& context) {
-  return tensor_detail::map_bodies(
-      module, context, [](const std::string&, const PrimFunc& f, GivenUpProofs& given_up) -> Stmt {
-        const Stmt r = Partition(f, given_up).stmt(f->body);
-        return r.same_as(f->body) ? r : simplify(r, true, tensor_detail::sizes_of(f));
-      });
+  return tensor_detail::map_bodies(module, context,
+                                   [](const std::string&, const PrimFunc& f, GivenUpProofs& given_up) {
+                                     return partitioned(f, false, given_up);
+                                   });
 }
 
 const Pass& loop_partition_pass = register_pass({

@@ -13,6 +13,12 @@ int64_t size_of(const tir::Stmt& s, int64_t limit) {
   return n;
 }
 
+bool has_vectors(const Stmt& s) {
+  return any_node(s, [](const ObjectRef& n) {
+    const auto* e = n.as<PrimExprNode>();
+    return e && e->dtype.is_vector();
+  });
+}
 bool is_plain(const PrimExpr& e) {
   using namespace tir;
   bool ok = true;

@@ -161,6 +161,9 @@ bool mentions(const ObjectRef& e, const tir::Var* v);
 int64_t size_of(const tir::Stmt& s, int64_t limit);
 /// No access of memory, no call, and no division that may be by zero: e may be evaluated anywhere.
 bool is_plain(const PrimExpr& e);
+bool has_vectors(const tir::Stmt& s);
+/// The body with its scalar loops cut where their conditions change (loop_partition).
+tir::Stmt cut_scalar_loops(const tir::PrimFunc& f, GivenUpProofs& given_up);
 /// The symbolic dimensions of the function's buffers: each is at least 0.
 std::vector<tir::VarRef> sizes_of(const tir::PrimFunc& f);
 /// "threadIdx.x", "blockIdx.y", …
