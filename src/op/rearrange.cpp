@@ -238,6 +238,29 @@ Shape cropped(const Shape& have, const PadAttrs& a) {
   return out;
 }
 
+/// Foldings at the first and last element that a division costs as much as.
+constexpr int64_t kMostFoldings = 4;
+
+/// Where element j of [-before, n + after) comes from.
+PrimExpr outside(const PrimExpr& j, const PrimExpr& n, int64_t before, int64_t after,
+                 const std::string& mode) {
+  const PrimExpr last = n - 1;
+  if (mode == "edge") return clamp(j, PrimExpr(0), last);
+  if (mode == "wrap") return tir::floormod(j, n);
+  // Mirrored at the first and last element, as often as the padding is wide. Each time folds it by as many as
+  // there are in a period, of two at least: a single element is all that there is.
+  const PrimExpr period = simplify(last * PrimExpr(2));
+  const int64_t least = std::max<int64_t>(tir::as_int(period).value_or(0), 2),
+                foldings = (std::max(before, after + least / 2) + least - 1) / least;
+  PrimExpr k = j;
+  if (foldings > kMostFoldings) {
+    k = tir::floormod(j, simplify(tir::max(period, PrimExpr(1))));
+    return tir::max(tir::min(k, period - k), PrimExpr(0));
+  }
+  for (int64_t i = 0; i < foldings; ++i) k = last - tir::abs(last - tir::abs(k));
+  return clamp(k, PrimExpr(0), last);
+}
+
 Type infer_pad(InferContext& ctx) {
   const auto& x = ctx.tensor(0);
   const auto& a = ctx.attrs<PadAttrs>();
@@ -288,17 +311,11 @@ Tensors def_pad(const Call& call, const Tensors& in) {
           const int64_t first = std::max<int64_t>(-a.pad_width[2 * i], 0);  // that is kept
           const PrimExpr j = v[i] - PrimExpr(a.pad_width[2 * i] + first), n = kept[i];
           PrimExpr k = j;
-          if (a.pad_width[2 * i] <= 0 && a.pad_width[2 * i + 1] <= 0) {
-            // Inside already.
-          } else if (a.pad_mode == "edge") {
-            k = clamp(j, PrimExpr(0), n - 1);
-          } else if (a.pad_mode == "wrap") {
-            k = tir::floormod(j, n);
-          } else {
-            // Mirrored at the first and last element, as often as the padding is wide.
-            const PrimExpr period = simplify(tir::max((n - 1) * PrimExpr(2), PrimExpr(1)));
-            const PrimExpr m = tir::floormod(j, period);
-            k = tir::max(tir::min(m, period - m), PrimExpr(0));
+          const int64_t lo = a.pad_width[2 * i], hi = a.pad_width[2 * i + 1];
+          if (lo > 0 || hi > 0) {
+            // A condition cuts loops into what is copied and its border.
+            const PrimExpr inside = tir::logical_and(tir::le(PrimExpr(0), j), tir::lt(j, n));
+            k = tir::if_then_else(inside, j, outside(j, n, lo, hi, a.pad_mode));
           }
           at.push_back(first == 0 ? k : k + PrimExpr(first));
         }
