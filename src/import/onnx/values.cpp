@@ -105,12 +105,14 @@ Index require(const Index& value, const Expr& condition, const std::string& mess
   return {n, n.emit(n.importer.branches(condition, yes, no, n.origin, n.where()))};
 }
 
-/// Is y, a size of at most one, one wherever x is not 0? Where indices were picked for each element of x, the
-/// axis that they are inside of is not empty.
+/// Must y, a size of at most one, be one wherever x is not 0? So it is where x is never one (a multiple of
+/// 8), and where indices were picked for each element of x: the axis that they are inside of is not empty.
 static bool one_for_each(N& n, const PrimExpr& x, const PrimExpr& y) {
   Analyzer plain;
-  for (const tir::VarRef& v : tir::free_vars(y)) plain.assume_size(v);
+  for (const PrimExpr& e : {x, y})
+    for (const tir::VarRef& v : tir::free_vars(e)) plain.assume_size(v, 0);
   if (tir::as_int(y) || !plain.can_prove_lt(y, 2) || !plain.can_prove_ge(y, 0)) return false;
+  if (plain.can_prove(tir::ne(x, PrimExpr(1)))) return true;
   return std::ranges::any_of(n.importer.picked_, [&](const auto& p) {
     Analyzer some, inside;
     const auto there = some.assume(tir::ge(x, PrimExpr(1))),

@@ -235,6 +235,23 @@ TEST(Import, RowsThatArePickedAreNotStretchedToOne) {
   EXPECT_EQ(run(m, {array({0, 2}, {}), indices({})}), Doubles{});
   EXPECT_THROW(run(m, {array({0, 2}, {}), indices({0})}), Error);  // there is no row
 }
+/// Pairs of rows, of which there is never a single one, stretched to a slice of at most one row.
+TEST(Import, RowsThatAreNeverOneAreNotStretchedToOne) {
+  const IRModule m = import(
+      model({{node("Slice", {"z", "zero", "one"}, {"first"}), node("Shape", {"first"}, {"s"}),
+              node("Concat", {"x", "x"}, {"p"}, {attr_i("axis", 0)}), node("Expand", {"p", "s"}, {"y"})},
+             {ints("zero", {1}, {0}), ints("one", {1}, {1})},
+             {value("x", FLOAT, {"rows", "width"}), value("z", FLOAT, {"others", "width"})},
+             {value("y", FLOAT, {"pairs", "width"})}}));
+  const auto shape = graph::known_shape(m.find("main").as<graph::Function>()->ret_type);
+  ASSERT_TRUE(shape);
+  EXPECT_TRUE((*shape)[0].is<tir::Mul>());
+  const NDArray row = array({1, 2}, {1, 2}), none = array({0, 2}, {});
+  EXPECT_EQ(run(m, {row, array({2, 2}, {5, 6, 7, 8})}), (Doubles{1, 2, 1, 2}));
+  EXPECT_EQ(run(m, {none, row}), Doubles{});
+  EXPECT_EQ(run(m, {none, none}), Doubles{});
+  EXPECT_THROW(run(m, {row, none}), Error);
+}
 TEST(Import, DimensionsAreBoundByName) {
   onnx::ImportOptions options;
   options.dims["batch"] = 4;
