@@ -22,6 +22,9 @@ using tensor_detail::Division, tensor_detail::division_of, tensor_detail::imm;
 
 namespace {
 
+/// Iterations of a parallel loop that one does after the other, and what each of them may be, in nodes and in
+/// iterations of its own: one that takes longer than its divisions is better alone.
+constexpr int64_t kTogether = 16, kShortNodes = 300, kShortIterations = 8;
 constexpr size_t kMostDigits = 8;  ///< of one loop: more would not stay in registers beside the body's values
 
 /// One number of a loop, divided: its counters.
@@ -206,13 +209,49 @@ class CarryDigits : public tensor_detail::Rewriter {
       const Analyzer::Scope runs = analyzer_.assume(counted ? ge(n->extent, imm(1)) : true_());
       r = Rewriter::stmt(s);
     }
-    if (!counted || n->kind != ForKind::serial || !n->annotations.empty() || is_one(n->extent)) return r;
+    if (!counted || !n->annotations.empty() || is_one(n->extent)) return r;
+    if (n->kind == ForKind::parallel) return several_together(r);
+    if (n->kind != ForKind::serial) return r;
     const Stmt carried = LoopDigits(*r.as<For>(), analyzer_).carried(r);
     return carried ? carried : r;
   }
   PrimExpr expr(const PrimExpr& e) override { return e; }
 
  private:
+  /// A parallel loop whose iterations are short and divide: some of them in a serial loop, which carries.
+  Stmt several_together(const Stmt& s) {
+    const auto& n = *s.as<For>();
+    if (!is_zero(n.min) || as_int(n.extent) || !is_short(n.body)) return s;
+    const VarRef group = var(n.loop_var->name + "_group"), i = var(n.loop_var->name);
+    const PrimExpr first = PrimExpr(group) * imm(kTogether);
+    const PrimExpr count = min(n.extent - first, imm(kTogether));
+    analyzer_.bind(group, range(imm(0), ceildiv(n.extent, imm(kTogether))), true);
+    analyzer_.bind(i, range(imm(0), count), true);
+    const Stmt serial = make<For>(i, imm(0), count, ForKind::serial,
+                                  substitute(n.body, {{n.loop_var.get(), first + i}}), "", AttrMap());
+    Stmt carried;
+    {
+      const Analyzer::Scope runs = analyzer_.assume(ge(n.extent, imm(1)));
+      carried = LoopDigits(*serial.as<For>(), analyzer_).carried(serial);
+    }
+    if (!carried) return s;
+    return tensor_detail::edited<For>(s, [&](For* m) {
+      m->loop_var = group;
+      m->extent = ceildiv(n.extent, imm(kTogether));
+      m->body = carried;
+    });
+  }
+  static bool is_short(const Stmt& body) {
+    int64_t iterations = 1;
+    pre_order(body, [&](const ObjectRef& x) {
+      if (const auto* loop = x.as<For>())
+        iterations *= std::min(as_int(loop->extent).value_or(kShortIterations + 1), kShortIterations + 1);
+      if (x.is<tir::While>()) iterations = kShortIterations + 1;
+      return (x.is<StmtNode>() || x.is<ArrayObj>()) && iterations <= kShortIterations;
+    });
+    return iterations <= kShortIterations && tensor_detail::size_of(body, kShortNodes) <= kShortNodes;
+  }
+
   Analyzer analyzer_;
 };
 
