@@ -441,6 +441,25 @@ TEST(SymbolicRows, OfHeadsSideBySideAreVectors) {
   EXPECT_TRUE(same(run(known.function), run(g))) << print(g);
 }
 
+TEST(SymbolicRows, OfTwoTensorsJoinedAreCutWhereTheyMeet) {
+  const tir::VarRef rows = tir::var("rows"), first = tir::var("first"), second = tir::var("second");
+  Tensor x = te::placeholder({rows, first}, f32, "X"), z = te::placeholder({rows, second}, f32, "Z");
+  Tensor y = te::compute(
+      {rows, first + second},
+      [&](const Vars& v) {
+        return tir::if_then_else(tir::lt(v[1], first), x({v[0], v[1]}), z({v[0], v[1] - first}));
+      },
+      "Y");
+  const Program p{"joined", te::create_prim_func({x, z, y}), {}};
+  const tir::PrimFunc f = default_schedule(p.function, target_of({512, 32}));
+  EXPECT_EQ(print(f).find("T.vectorized("), std::string::npos) << print(f);
+  EXPECT_EQ(problems_of(f), "");
+  for (const auto& [a, b] : {std::pair<int64_t, int64_t>{1, 3}, {0, 20}, {17, 40}, {33, 0}}) {
+    const std::map<std::string, int64_t> sizes{{"rows", 3}, {"first", a}, {"second", b}};
+    ASSERT_TRUE(same(run(p.function, sizes), run(f, sizes))) << a << " and " << b << "\n" << print(f);
+  }
+}
+
 TEST(SymbolicRows, OfWindowsFarApartAreReadFromACopy) {
   // Frames of 64 samples, one every 32, by 160 filters that read each sample: its lanes are neighbours then.
   const tir::VarRef batch = tir::var("batch"), length = tir::var("length");

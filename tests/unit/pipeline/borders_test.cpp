@@ -50,5 +50,23 @@ TEST_F(Graph, BordersOfEveryWidthAtEverySize) {
     }
 }
 
+TEST_F(Graph, JoinedRowsOfEveryLength) {
+  const IRModule m = module(R"(
+    @R.function
+    def main(x: R.Tensor((n, a), "float32"), y: R.Tensor((n, b), "float32")):
+        return R.concat((x, y), axis=1)
+)");
+  Session session(jit_artifact(compile(m, {})));
+  for (const int64_t a : {0, 1, 16, 37, 150})
+    for (const int64_t b : {0, 1, 15, 200})
+      for (const int64_t n : {1, 3}) {
+        const NDArray x = random_array({n, a}), y = random_array({n, b}), got = session.invoke({x, y})[0];
+        for (int64_t i = 0; i < n; ++i)
+          for (int64_t j = 0; j < a + b; ++j)
+            ASSERT_EQ(got.element(i * (a + b) + j), j < a ? x.element(i * a + j) : y.element(i * b + j - a))
+                << n << " of " << a << " and " << b;
+      }
+}
+
 }  // namespace
 }  // namespace tenon::graph::testing_graph
