@@ -17,7 +17,7 @@ using tir::Buffer;
 using tir::Stmt;
 
 /// Elements of a run that is placed by ranks before runs are merged.
-constexpr int64_t kRun = 8;
+constexpr int64_t kRunBits = 3, kRun = int64_t(1) << kRunBits;
 constexpr int64_t kDigitBits = 8, kDigits = 4, kBuckets = int64_t(1) << kDigitBits;
 
 /// One row of codes in `order`, with a second one for moving.
@@ -113,29 +113,22 @@ struct Sort {
         heads, tir::seq({set_head(0, low), set_head(1, mid), both, rest(0, mid), rest(1, high)}), AttrMap());
   }
   Stmt merged() const {
-    auto pass = [&](const PrimExpr& step) {
-      return named(
-          "width", tir::call(i64, "tir.shift_left", {PrimExpr(kRun), step}), [&](const PrimExpr& width) {
-            const Stmt merges = each("run", tir::ceildiv(n, width * 2), [&](const PrimExpr& run) {
-              return named("low", run * width * 2, [&](const PrimExpr& low) {
-                return named("mid", tir::min(low + width, n), [&](const PrimExpr& mid) {
-                  return named("high", tir::min(low + width * 2, n),
-                               [&](const PrimExpr& high) { return merge(low, mid, high); });
-                });
-              });
-            });
-            const Stmt back = each("p", n, [&](const PrimExpr& p) { return put(order, p, get(spare, p)); });
-            return when(tir::lt(width, n), tir::seq({merges, back}));
+    auto pass = [&](const PrimExpr& width, const PrimExpr& runs) {
+      const Stmt merges = each("run", runs, [&](const PrimExpr& run) {
+        return named("low", run * width * 2, [&](const PrimExpr& low) {
+          return named("mid", tir::min(low + width, n), [&](const PrimExpr& mid) {
+            return named("high", tir::min(low + width * 2, n),
+                         [&](const PrimExpr& high) { return merge(low, mid, high); });
           });
+        });
+      });
+      return tir::seq(
+          {merges, each("p", n, [&](const PrimExpr& p) { return put(order, p, get(spare, p)); })});
     };
-    int64_t passes = kMostPasses;
-    if (auto known = tir::as_int(n))
-      for (passes = 0; (kRun << passes) < *known;) ++passes;
     const PrimExpr runs = simplify(tir::floordiv(n, PrimExpr(kRun)));
     return tir::seq({each("run", runs, [&](const PrimExpr& run) { return ranked(run * kRun, kRun); }),
-                     short_run(simplify(runs * kRun)), each("step", PrimExpr(passes), pass)});
+                     short_run(simplify(runs * kRun)), each_doubling(n, kRunBits, pass)});
   }
-  static constexpr int64_t kMostPasses = 36;  ///< of as many elements as memory holds
 
   // ---------------------------------------------------------------- radix
   PrimExpr digit(const PrimExpr& code, int64_t d) const {

@@ -4,6 +4,8 @@
 
 #include <fmt/format.h>
 
+#include <bit>
+
 #include "op/codes.h"
 #include "op/family.h"
 
@@ -21,6 +23,25 @@ tir::Stmt each_of(const Shape& shape, const std::function<tir::Stmt(const Shape&
     s = tir::for_(loops[i], PrimExpr(0), shape[i], s,
                   parallel && i == 0 ? tir::ForKind::parallel : tir::ForKind::serial);
   return s;
+}
+
+tir::Stmt each_doubling(const PrimExpr& n, int64_t bits,
+                        const std::function<tir::Stmt(const PrimExpr&, const PrimExpr&)>& pass) {
+  auto step = [&](const PrimExpr& i) {
+    const PrimExpr width = tir::call(i64, "tir.shift_left", {PrimExpr(int64_t(1) << bits), i});
+    return named("width", width, [&](const PrimExpr& w) {
+      return pass(w, tir::call(i64, "tir.shift_right", {n + w * 2 - 1, i + (bits + 1)}));
+    });
+  };
+  constexpr int64_t kBits = 64;
+  if (const auto known = tir::as_int(n))
+    return each(
+        "step",
+        PrimExpr(std::max<int64_t>(std::bit_width(uint64_t(std::max<int64_t>(*known, 1) - 1)) - bits, 0)),
+        step);
+  const PrimExpr used = PrimExpr(kBits) - tir::call(i64, "tir.clz", {tir::max(n - 1, PrimExpr(0))});
+  return named("passes", tir::max(used - bits, PrimExpr(0)),
+               [&](const PrimExpr& passes) { return each("step", passes, step); });
 }
 
 PrimExpr comes_before(const PrimExpr& a, const PrimExpr& b, bool descending) {
@@ -66,21 +87,12 @@ struct MergeSort {
     });
   }
   tir::Stmt sorted() const {
-    auto pass = [&](const PrimExpr& step) {
-      return named("width", tir::call(i64, "tir.shift_left", {PrimExpr(1), step}),
-                   [&](const PrimExpr& width) {
-                     const tir::Stmt merges = each("run", tir::ceildiv(n, width * 2),
-                                                   [&](const PrimExpr& run) { return merge(width, run); });
-                     const tir::Stmt back =
-                         each("p", n, [&](const PrimExpr& p) { return put(order, p, get(spare, p)); });
-                     return when(tir::lt(width, n), tir::seq({merges, back}));
-                   });
+    auto pass = [&](const PrimExpr& width, const PrimExpr& runs) {
+      return tir::seq({each("run", runs, [&](const PrimExpr& run) { return merge(width, run); }),
+                       each("p", n, [&](const PrimExpr& p) { return put(order, p, get(spare, p)); })});
     };
-    int64_t passes = 40;
-    if (auto known = tir::as_int(n))
-      for (passes = 0; (int64_t(1) << passes) < *known;) ++passes;
-    return tir::seq({each("p", n, [&](const PrimExpr& p) { return put(order, p, p); }),
-                     each("step", PrimExpr(passes), pass)});
+    return tir::seq(
+        {each("p", n, [&](const PrimExpr& p) { return put(order, p, p); }), each_doubling(n, 0, pass)});
   }
 };
 

@@ -27,6 +27,10 @@ tir::Stmt named(const char* name, const PrimExpr& value, F body) {
   tir::Stmt s = body(PrimExpr(v));
   return make<tir::LetStmt>(v, value, s);
 }
+/// Passes that double runs of 2^bits elements until all n are one run; each gets the width of the runs that
+/// it joins, and how many there are then.
+tir::Stmt each_doubling(const PrimExpr& n, int64_t bits,
+                        const std::function<tir::Stmt(const PrimExpr& width, const PrimExpr& runs)>& pass);
 /// The value in every lane; of one lane itself.
 inline PrimExpr splat(const PrimExpr& e, int64_t lanes) {
   return lanes == 1 ? e : PrimExpr(make<tir::Broadcast>(e, lanes));
