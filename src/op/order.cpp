@@ -212,6 +212,9 @@ te::Tensor order_by(const te::Tensor& x, size_t axis, bool descending, SortWay w
   auto body = [&](const Array<Buffer>& in, const Array<Buffer>& out) {
     return each_row(outer, [&](const Shape& row) {
       const Sort sort{{in[0], row, descending}, n, row, out[0], out[1 % out.size()]};
+      // A row of unknown length may be short.
+      if (way == SortWay::radix && !tir::as_int(n))
+        return when(tir::lt(n, PrimExpr(kLeastRadix)), sort.merged(), sort.by_digits());
       if (way == SortWay::radix) return sort.by_digits();
       return way == SortWay::merge ? sort.merged() : sort.ranked(PrimExpr(0), tir::as_int(n).value());
     });
