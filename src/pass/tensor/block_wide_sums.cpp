@@ -64,6 +64,15 @@ std::optional<Sum> sum_of(const BufferStore& n, const Var* loop) {
   return term ? std::optional(Sum{&n, term, {}}) : std::nullopt;
 }
 
+/// Does a term read one of the sums?
+bool reads_one(const std::vector<Sum>& sums) {
+  auto is_sum = [&](const ObjectRef& n) {
+    const auto* l = n.as<BufferLoad>();
+    return l && std::ranges::any_of(sums, [&](const Sum& s) { return s.store->buffer.same_as(l->buffer); });
+  };
+  return std::ranges::any_of(sums, [&](const Sum& s) { return any_node(s.term, is_sum); });
+}
+
 /// The sums that a loop's body consists of; none: it does something else.
 std::vector<Sum> sums_of(const For& loop) {
   const auto* all = loop.body.as<SeqStmt>();
@@ -79,13 +88,36 @@ std::vector<Sum> sums_of(const For& loop) {
     lanes += width;
     out.push_back(*std::move(sum));
   }
-  auto reads_a_sum = [&](const ObjectRef& n) {
-    const auto* l = n.as<BufferLoad>();
-    return l && std::ranges::any_of(out, [&](const Sum& s) { return s.store->buffer.same_as(l->buffer); });
-  };
-  for (const Sum& s : out)
-    if (any_node(s.term, reads_a_sum)) return {};
-  return out;
+  return reads_one(out) ? std::vector<Sum>() : out;
+}
+
+/// The sums that a sequence has one behind the other, from its `first` statement on.
+std::vector<Sum> sums_from(const SeqStmt& all, size_t first) {
+  std::vector<Sum> out;
+  for (size_t i = first; i < all.seq.size() && out.size() < size_t(kBlock); ++i) {
+    const auto* n = all.seq[i].as<BufferStore>();
+    auto sum = n ? sum_of(*n, nullptr) : std::nullopt;
+    if (!sum) break;
+    out.push_back(*std::move(sum));
+  }
+  return reads_one(out) ? std::vector<Sum>() : out;
+}
+
+/// Those of one place are one block.
+void in_line(const std::vector<Sum>& sums, std::vector<Stmt>& out) {
+  std::vector<Sum> places;
+  for (const Sum& s : sums) {
+    const auto same = std::ranges::find_if(places, [&](const Sum& p) {
+      return p.store->buffer.same_as(s.store->buffer) && structural_equal(p.store->indices, s.store->indices);
+    });
+    if (same == places.end())
+      places.push_back(s);
+    else
+      same->term = same->term + s.term;
+  }
+  for (const Sum& p : places)
+    out.push_back(store(p.store->buffer, p.store->value.as<Add>()->a + cast(p.store->value.dtype(), p.term),
+                        p.store->indices));
 }
 
 /// A loop over steps, and over blocks of them where they may be more than one.
@@ -119,11 +151,15 @@ Stmt in_blocks(const For& loop, const std::vector<Sum>& sums) {
 class BlockWideSums : public tensor_detail::Rewriter {
  public:
   Stmt stmt(const Stmt& s) override {
+    if (const auto* all = s ? s.as<SeqStmt>() : nullptr)
+      if (const Stmt blocks = sequence(*all)) return blocks;
     // One term alone is chosen in float32.
     if (const auto* one = s ? s.as<BufferStore>() : nullptr)
-      if (const auto sum = sum_of(*one, nullptr))
-        return store(one->buffer, one->value.as<Add>()->a + cast(one->value.dtype(), sum->term),
-                     one->indices);
+      if (auto sum = sum_of(*one, nullptr)) {
+        std::vector<Stmt> out;
+        in_line({*std::move(sum)}, out);
+        return out[0];
+      }
     if (const auto* loop = s ? s.as<For>() : nullptr)
       if (const Stmt blocks = blocked(*loop)) return blocks;
     return Rewriter::stmt(s);
@@ -131,6 +167,20 @@ class BlockWideSums : public tensor_detail::Rewriter {
   PrimExpr expr(const PrimExpr& e) override { return e; }
 
  private:
+  /// Null: it has no sums.
+  Stmt sequence(const SeqStmt& all) {
+    std::vector<Stmt> out;
+    bool any = false;
+    for (size_t i = 0; i < all.seq.size();) {
+      const std::vector<Sum> sums = sums_from(all, i);
+      any = any || !sums.empty();
+      if (sums.empty())
+        out.push_back(stmt(all.seq[i++]));
+      else
+        in_line(sums, out), i += sums.size();
+    }
+    return any ? seq(Array<Stmt>(out)) : Stmt();
+  }
   static Stmt blocked(const For& n) {
     const std::optional<int64_t> known = as_int(n.extent);
     if (n.kind != ForKind::serial || !n.annotations.empty() || n.extent.dtype() != i64 ||
