@@ -179,8 +179,9 @@ void read_value(Facts& f, const BufferStore& store, const std::vector<VarRef>& v
       for (size_t i = 0; i < vars.size(); ++i)
         if (vars[i].get() == v) f.in_value[i] = true;
     } else if (const auto* c = n.as<Call>()) {
-      cost +=
-          c->op == "tir.if_then_else" || c->op == "tir.likely" || c->op == "tir.wide_term" ? 1 : kCallCost;
+      if (c->op != "tir.ordered_term")
+        cost +=
+            c->op == "tir.if_then_else" || c->op == "tir.likely" || c->op == "tir.wide_term" ? 1 : kCallCost;
     } else if (n.is<Div>()) {
       cost += kDivisionCost;
     } else if (n.is<PrimExprNode>() && !n.is<IntImm>() && !n.is<FloatImm>()) {

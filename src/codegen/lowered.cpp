@@ -65,7 +65,8 @@ bool computes_narrow(const ObjectRef& node) {
   if (!binary && !call) return false;
   if (call) {
     const Intrinsic* known = find_intrinsic(call->op);
-    static constexpr std::string_view moves[] = {"tir.exact", "tir.likely", "tir.reinterpret", "tir.undef"};
+    static constexpr std::string_view moves[] = {"tir.exact", "tir.ordered_term", "tir.likely",
+                                                 "tir.reinterpret", "tir.undef"};
     const bool operation = known && (known->vector || call->op.starts_with("tir.vector_reduce_") ||
                                      group_of(*known) == IntrinsicGroup::atomic);
     if (!operation || std::find(std::begin(moves), std::end(moves), call->op) != std::end(moves))

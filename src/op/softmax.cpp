@@ -92,7 +92,11 @@ Tensors def_softmax(const Call& call, const Tensors& in, bool log) {
   const std::string name = short_name(call);
   const auto axes = softmax_axes(call, x.ndim());
   auto as_is = [](const PrimExpr& e, const Shape&) { return wide(e); };
-  const te::Tensor top = reduce_over(x, axes, false, te::max, as_is, name + "_max");
+  // Of NaN in a row its exponential tells, whatever the largest element is said to be.
+  auto term = [](const PrimExpr& e, const Shape&) {
+    return tir::call(wide(e).dtype(), "tir.ordered_term", {wide(e)});
+  };
+  const te::Tensor top = reduce_over(x, axes, false, te::max, term, name + "_max");
   auto shifted = [&](const Shape& at) { return wide(x(at)) - top(drop_axes(at, axes)); };
   const te::Tensor e =
       te::compute(x.shape(), [&](const Vars& v) { return exp_of_share(shifted(indices(v))); }, name + "_exp");

@@ -105,7 +105,7 @@ const Chapter kTensor[] = {
       // loops into vectors. Before conditions cut loops of vectors: rows of few of them, which have fewer
       // conditions then.
       "carry_digits", "chain_digits", "vectorize_runs", "vectorize_loop", "few_vectors", "loop_partition",
-      "block_wide_sums",
+      "block_wide_sums", "order_maxima",
       // Loops as they will run, so that their times are known; before memory is shared by what then runs
       // side by side.
       "fuse_parallel_loops", "narrow_data_type"}},

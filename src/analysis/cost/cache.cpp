@@ -286,7 +286,7 @@ BlockedOperand blocked_operand(const Nest& nest, const Tile& tile) {
 }  // namespace
 
 int blocks_outermost(const Nest& nest, const Tile& tile, const Target& target) {
-  const auto [block, bytes, others] = blocked_operand(nest, tile);
+  auto [block, bytes, others] = blocked_operand(nest, tile);
   if (block < 0) return -1;
   double members = 1;
   for (int i : nest.spatial) {

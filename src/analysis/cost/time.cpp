@@ -133,7 +133,7 @@ class Cost {
 
   static double intrinsic(std::string_view op) {
     if (op.starts_with("tir.kernel_") || op == "tir.reinterpret" || op == "tir.likely" ||
-        op == "tir.address_of" || op == "tir.undef")
+        op == "tir.ordered_term" || op == "tir.address_of" || op == "tir.undef")
       return 0;
     if (op == "tir.fma" || op == "tir.if_then_else" || op == "tir.abs" || op == "tir.floor" ||
         op == "tir.ceil" || op == "tir.round" || op == "tir.trunc" || op.starts_with("tir.bitwise") ||

@@ -522,7 +522,7 @@ std::string CEmitter::call(const tir::Call& n) {
     return if_then_else(n);
   }
   if (name == "select_rare") return if_then_else(n);  // a lane stands alone here
-  if (name == "exact") return expr(n.args[0]);
+  if (name == "exact" || name == "ordered_term") return expr(n.args[0]);
   if (name == "likely") return expr(n.args[0]);
   if (name == "wide_term") return cast(expr(n.args[0]), f32, n.dtype);
   if (name == "undef") return n.dtype.is_float() ? literal(0.0, n.dtype) : literal(int64_t(0), n.dtype);

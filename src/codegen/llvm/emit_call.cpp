@@ -282,7 +282,7 @@ V Emitter::call(const tir::Call& n) {
     b_.clearFastMathFlags();
     return expr(n.args[0]);
   }
-  if (name == "likely") return expr(n.args[0]);
+  if (name == "likely" || name == "ordered_term") return expr(n.args[0]);
   if (name == "wide_term") return cast(expr(n.args[0]), n.args[0].dtype(), n.dtype);
   if (name == "undef") return llvm::Constant::getNullValue(type(n.dtype));
   if (name.starts_with("vector_reduce_"))

@@ -95,8 +95,8 @@ class Compute : public Rewriter {
         },
         [&](const tir::Call& n) {
           static constexpr std::string_view moves[] = {
-              "tir.if_then_else", "tir.select_rare", "tir.exact",    "tir.likely",   "tir.reinterpret",
-              "tir.undef",        "tir.address_of",  "tir.prefetch", "tir.nextafter"};
+              "tir.if_then_else", "tir.select_rare", "tir.exact",      "tir.ordered_term", "tir.likely",
+              "tir.reinterpret",  "tir.undef",       "tir.address_of", "tir.prefetch",     "tir.nextafter"};
           const Intrinsic* known = find_intrinsic(n.op);
           if (!known || std::find(std::begin(moves), std::end(moves), n.op) != std::end(moves)) return e;
           if (n.op.starts_with("tir.vector_reduce_"))

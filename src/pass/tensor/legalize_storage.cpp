@@ -181,8 +181,8 @@ class StorageLegalizer : public Rewriter {
         return v.dtype() == t ? v : call(t, "tir.reinterpret", {v});
       }
       static constexpr std::string_view moves[] = {
-          "tir.if_then_else", "tir.select_rare", "tir.exact",          "tir.likely",     "tir.undef",
-          "tir.address_of",   "tir.prefetch",    "tir.call_prim_func", "tir.call_packed"};
+          "tir.if_then_else", "tir.select_rare", "tir.exact",    "tir.ordered_term",   "tir.likely",
+          "tir.undef",        "tir.address_of",  "tir.prefetch", "tir.call_prim_func", "tir.call_packed"};
       bool uses = narrow(e);
       for (const E& a : n->args) uses = uses || narrow(a);
       if (!uses) return below(e);

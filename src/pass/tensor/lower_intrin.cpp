@@ -49,6 +49,7 @@ class LowerIntrin : public Rewriter {
  private:
   PrimExpr lower(const tir::Call& n) const {
     if (n.op == "tir.wide_term") return cast(n.dtype, n.args[0]);
+    if (n.op == "tir.ordered_term") return n.args[0];
     const Intrinsic* known = find_intrinsic(n.op);
     if (!known || !known->vector || n.args.size() > 2) return {};
     const std::string_view name = std::string_view(n.op).substr(4);

@@ -144,6 +144,36 @@ TEST(Numerics, NanPropagatesAndCastsSaturate) {
   for (int64_t i = 0; i < 5; ++i) EXPECT_EQ(ints.element_int(i), want[i]) << i;
 }
 
+/// Maxima of softmax do not tell NaN (pass order_maxima): its exponentials do.
+TEST(Numerics, ANanReachesAllSharesOfItsRow) {
+  const float nan = std::numeric_limits<float>::quiet_NaN(), inf = std::numeric_limits<float>::infinity();
+  constexpr int64_t rows = 3;
+  for (const char* name : {"nn.softmax", "nn.log_softmax"})
+    for (int64_t axis : {0, 1})
+      for (bool known : {true, false})
+        for (int64_t length : {1, 4, 16, 19, 40, 200}) {
+          const tir::VarRef n = tir::var("n", i64);
+          const PrimExpr size = known ? PrimExpr(length) : PrimExpr(n);
+          Model m;
+          const Expr x = m.param(
+              "x", axis == 1 ? Array<PrimExpr>{PrimExpr(rows), size} : Array<PrimExpr>{size, PrimExpr(rows)});
+          Runner runner(m.done(m.op(name, {x}, op::make_attrs<op::AxisAttrs>(axis))));
+          for (int64_t place : {int64_t(0), length / 2, length - 1}) {
+            std::vector<float> values = normal_values(size_t(rows * length), 5);
+            auto at = [&](int64_t row, int64_t k) { return axis == 1 ? row * length + k : k * rows + row; };
+            values[size_t(at(1, place))] = nan;
+            for (int64_t k = 0; k < length; ++k) values[size_t(at(2, k))] = k == place ? nan : -inf;
+            const NDArray got = runner.run(
+                {array_of(axis == 1 ? std::vector<int64_t>{rows, length} : std::vector<int64_t>{length, rows},
+                          values)})[0];
+            for (int64_t row = 0; row < rows; ++row)
+              for (int64_t k = 0; k < length; ++k)
+                EXPECT_EQ(std::isnan(got.element(at(row, k))), row > 0)
+                    << name << " along " << axis << ", " << length << ": " << row << ", " << k;
+          }
+        }
+}
+
 // ---------------------------------------------------------------- functions of one operand
 double sigmoid_of(double x) { return 1 / (1 + std::exp(-x)); }
 double softplus_of(double x) { return std::log1p(std::exp(-std::fabs(x))) + std::max(x, 0.0); }
