@@ -97,7 +97,7 @@ void arrange_reduction(Draft& draft, BlockRV b, size_t outer) {
       (reduce ? steps : order).push_back(loops[l]);
     }
     const auto* store = r->block->body.as<BufferStore>();
-    if (order.empty() || steps.empty() || !store) return RuleOutcome::applied;
+    if (order.empty() || !store) return RuleOutcome::applied;
     // The last spatial loop becomes the inner one, in lanes.
     LoopRV v = order.back();
     order.pop_back();
@@ -113,8 +113,10 @@ void arrange_reduction(Draft& draft, BlockRV b, size_t outer) {
     order.insert(order.end(), steps.begin(), steps.end());
     order.push_back(v);
     s.reorder(order);
-    const BlockRV init = s.decompose_reduction(b, steps[0]);
-    try_step(d, "vectorize", [&](Schedule& t) { t.vectorize(t.get_loops(init).back()); });
+    if (!steps.empty()) {  // else one step is all: a row of as many elements as lanes
+      const BlockRV init = s.decompose_reduction(b, steps[0]);
+      try_step(d, "vectorize", [&](Schedule& t) { t.vectorize(t.get_loops(init).back()); });
+    }
     s.vectorize(v);
     return RuleOutcome::applied;
   });
