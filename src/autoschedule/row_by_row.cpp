@@ -24,9 +24,9 @@ struct Stages {
 /// What a stage makes of a row of symbolic length runs on to whole vectors where other stages alone read it:
 /// they would wait for a vector that is stored in part. Sums have their masks for themselves.
 bool makes_whole_vectors(Draft& draft, const Facts& f) {
-  if (f.is_reduction() || f.extent.empty() || f.extent.back() != kUnknown ||
-      writes_parameter(draft.schedule, f.id))
-    return false;
+  if (f.is_reduction() || f.extent.empty() || writes_parameter(draft.schedule, f.id)) return false;
+  const int64_t length = f.extent.back(), lanes = cost::lanes_for(f, draft.target);
+  if (length != kUnknown && (length < lanes / 2 || length % lanes == 0)) return false;
   return try_step(draft, "whole vectors of a row", [&](Schedule& s) {
     s.pad_iteration(f.id, int(f.extent.size()) - 1, cost::lanes_for(f, draft.target));
   });

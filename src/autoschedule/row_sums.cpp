@@ -35,8 +35,9 @@ int64_t partial_lanes(const Summed& sum, int64_t lanes) {
   const bool dear = sum.cost >= kDearStep, unrolled = sum.size <= kUnrolledSteps,
              cheap = double(sum.size) > kCheapVectors * double(lanes);
   const bool pays = unrolled ? dear && sum.rows : dear || sum.rows || cheap;
-  while (lanes > kMinLanes && lanes > sum.size) lanes /= 2;
-  return pays && lanes <= sum.size ? lanes : 1;
+  // A part of a vector is masked: shorter ones would be filled from memory behind them.
+  while (lanes > kMinLanes && lanes / 2 >= sum.size) lanes /= 2;
+  return pays && sum.size >= kMinLanes ? lanes : 1;
 }
 
 }  // namespace
