@@ -1,10 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 // Reading memory: indices, pointers, and loads of scalars and of vectors by how their lanes lie.
 #include <fmt/format.h>
+#include <llvm/IR/InlineAsm.h>
 
 #include <algorithm>
+#include <set>
 
 #include "codegen/llvm/emitter.h"
+#include "ir/find_node.h"
 
 namespace tenon::codegen {
 
@@ -49,6 +52,43 @@ V Emitter::pointer(const Buffer& b, V at) {
   return b_.CreateInBoundsGEP(memory_type(b->dtype), it->second, at);
 }
 
+/// `place`, of which LLVM is not to know how it moves from step to step.
+static V hidden(llvm::IRBuilder<>& b, V place) {
+  auto* type = llvm::FunctionType::get(place->getType(), {place->getType()}, false);
+  llvm::CallInst* same = b.CreateCall(llvm::InlineAsm::get(type, "", "=r,0", false), {place});
+  same->setDoesNotAccessMemory();
+  same->setDoesNotThrow();
+  same->addFnAttr(llvm::Attribute::WillReturn);  // so that it leaves loops that it does not change in
+  return same;
+}
+
+V Emitter::element(const Buffer& b, const PrimExpr& at) {
+  // Rows of a tile at an edge are the last one again: where each lies is a number of its own. LLVM would
+  // carry an address for each from step to step, more than there are registers, where a step's distance is
+  // not known: one address moves, and numbers that stay are added to it.
+  std::vector<PrimExpr> terms;
+  auto part = [&](auto& self, const PrimExpr& e) -> void {
+    const auto* sum = e.as<Add>();
+    if (!sum) return terms.push_back(e);
+    self(self, sum->a), self(self, sum->b);
+  };
+  part(part, at);
+  // Loops whose steps are products by a size.
+  std::set<const Var*> far;
+  if (std::ranges::any_of(terms, [](const PrimExpr& t) { return has_node<Min>(t); }))
+    for (const PrimExpr& t : terms)
+      if (const auto* product = t.as<Mul>(); product && !as_int(product->b))
+        for (const VarRef& v : free_vars(t))
+          if (frame_->loops.contains(v.get())) far.insert(v.get());
+  if (far.empty()) return pointer(b, index(at));
+  V step = i64(0), row = i64(0), rest = i64(0);
+  for (const PrimExpr& t : terms) {
+    V& sum = mentions_any(t, far) ? step : has_node<Min>(t) ? row : rest;
+    sum = b_.CreateNSWAdd(sum, index(t));
+  }
+  return pointer(b, b_.CreateNSWAdd(b_.CreateNSWAdd(hidden(b_, step), hidden(b_, row)), rest));
+}
+
 V Emitter::read(const Buffer& b, llvm::Type* what, V from, V mask) {
   const llvm::Align align(uint64_t(b->dtype.element().bytes()));
   llvm::Instruction* access;
@@ -69,7 +109,7 @@ V Emitter::load(const BufferLoad& n) {
 V Emitter::load_scalar(const BufferLoad& n, const PrimExpr& at) {
   llvm::Type* element = memory_type(n.dtype);
   if (!n.predicate || is_const_int(n.predicate, 1))
-    return read(n.buffer, element, pointer(n.buffer, index(at)));
+    return read(n.buffer, element, this->element(n.buffer, at));
   V condition = expr(n.predicate);
   auto* from = b_.GetInsertBlock();
   auto* then = block("load");
@@ -175,7 +215,7 @@ V Emitter::load_vector(const BufferLoad& n, const PrimExpr& at) {
     return forward ? v : b_.CreateVectorReverse(v);
   }
   if (stride == 0 && !mask)
-    return splat(read(n.buffer, element, pointer(n.buffer, index(affine->base))), lanes);
+    return splat(read(n.buffer, element, this->element(n.buffer, affine->base)), lanes);
   if (stride && *stride >= 2 && *stride <= 4 && lanes >= 4 && lanes <= 64 &&
       (!mask || (t.bits >= 32 && target_->has("avx2"))))
     return load_strided(n, affine->base, *stride, mask);

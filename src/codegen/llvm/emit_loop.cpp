@@ -46,7 +46,7 @@ void Emitter::serial_loop(const For& n, const Stmt& inside, V begin, V end, bool
   llvm::PHINode* at = b_.CreatePHI(begin->getType(), 2, n.loop_var->name);
   at->addIncoming(begin, entry);
   frame_->values[n.loop_var.get()] = at;
-  frame_->loops += n.kind != ForKind::parallel;
+  if (n.kind != ForKind::parallel) frame_->loops.insert(n.loop_var.get());
   const IfThenElse* inner = inside.same_as(n.body) ? leaves_early(n) : nullptr;
   if (inner && !as_int(inner->condition)) {
     auto* goes_on = block("loop_goes_on");
@@ -56,7 +56,7 @@ void Emitter::serial_loop(const For& n, const Stmt& inside, V begin, V end, bool
   } else {
     stmt(inside);
   }
-  frame_->loops -= n.kind != ForKind::parallel;
+  if (n.kind != ForKind::parallel) frame_->loops.erase(n.loop_var.get());
   V next = b_.CreateAdd(at, llvm::ConstantInt::get(at->getType(), 1), "", false, true);
   at->addIncoming(next, b_.GetInsertBlock());
   auto* back = b_.CreateCondBr(b_.CreateICmpSLT(next, end), body, exit);
@@ -77,7 +77,7 @@ void Emitter::serial_loop(const For& n, const Stmt& inside, V begin, V end, bool
     note("llvm.loop.unroll.full", nullptr);
   else if (n.annotations.contains("pragma_no_unroll"))
     note("llvm.loop.unroll.disable", nullptr);
-  else if (vectors && !as_int(n.extent) && is_rows(n, frame_->loops > 0))  // often a few vectors each
+  else if (vectors && !as_int(n.extent) && is_rows(n, !frame_->loops.empty()))  // often a few vectors each
     note("llvm.loop.unroll.runtime.disable", nullptr);
   if (notes.size() > 1) {
     llvm::MDNode* id = llvm::MDNode::getDistinct(c, notes);

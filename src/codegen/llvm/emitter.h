@@ -9,6 +9,7 @@
 
 #include <array>
 #include <map>
+#include <set>
 
 #include "codegen/debug_source.h"
 #include "codegen/llvm/llvm.h"
@@ -63,9 +64,9 @@ class Emitter {
     llvm::Function* function = nullptr;
     llvm::DISubprogram* marks = nullptr;
     V context = nullptr;
-    bool parallel = false;      ///< inside a parallel body: further parallel loops run serially
-    int loops = 0;              ///< serial ones around what is emitted
-    std::vector<V> workspaces;  ///< live ones, innermost last: released before every return
+    bool parallel = false;            ///< inside a parallel body: further parallel loops run serially
+    std::set<const tir::Var*> loops;  ///< serial ones around what is emitted
+    std::vector<V> workspaces;        ///< live ones, innermost last: released before every return
     int64_t stack_bytes = 0;
     std::unordered_map<const tir::Var*, V> values;
     std::unordered_map<const tir::PrimExprNode*, V> memo;
@@ -117,6 +118,7 @@ class Emitter {
   V step(llvm::Type* vector_type);  ///< 0, 1, 2, …
   V splat(V scalar, int64_t lanes) { return b_.CreateVectorSplat(unsigned(lanes), scalar); }
   V pointer(const tir::Buffer& b, V index);
+  V element(const tir::Buffer& b, const PrimExpr& at);                       ///< its address
   V read(const tir::Buffer& b, llvm::Type* what, V from, V mask = nullptr);  ///< lanes that are off give 0
   V load(const tir::BufferLoad& n);
   V load_scalar(const tir::BufferLoad& n, const PrimExpr& at);

@@ -272,6 +272,34 @@ Program scaled(const std::string& name, double by) {
   return program(name, {a, o}, {}, for_(i, 0, 8, store(o, load(a, {i}) * PrimExpr(by), {i})));
 }
 
+/// Sums of eight rows of a window, the last of which are `rows - 1` again.
+Program clamped_rows() {
+  constexpr int64_t tile = 8, lanes = 16;
+  const Buffer a = flat("a", 1 << 12, f32), w = flat("w", 9 * lanes, f32), o = flat("o", tile * lanes, f32);
+  const VarRef width = var("width"), rows = var("rows"), i = var("i"), j = var("j");
+  std::vector<Stmt> first, step;
+  for (int64_t r = 0; r < tile; ++r) {
+    const PrimExpr to = ramp(PrimExpr(r * lanes), 1, lanes);
+    const PrimExpr row = min(PrimExpr(r), rows - 1) * PrimExpr(int64_t(2));
+    first.push_back(store(o, make<Broadcast>(PrimExpr::float_imm(0, f32), lanes), {to}));
+    step.push_back(store(o,
+                         load(o, {to}) + PrimExpr(make<Broadcast>(load(a, {i * width + j + row}), lanes)) *
+                                             load(w, {ramp((i * 3 + j) * lanes, 1, lanes)}),
+                         {to}));
+  }
+  first.push_back(for_(i, 0, 3, for_(j, 0, 3, seq(Array<Stmt>(step)))));
+  return program("clamped", {a, w, o}, {width, rows}, seq(Array<Stmt>(first)));
+}
+
+TEST(Programs, RowsOfAnEdgeShareOneAddressThatMoves) {
+  const std::vector<NDArray> arrays{random_array({1 << 12}, f32, 1), random_array({9 * 16}, f32, 2),
+                                    NDArray::zeros({8 * 16}, f32)};
+  for (int64_t rows : {1, 3, 8}) expect_same(clamped_rows(), arrays, {40, rows}, 8);
+  const std::string text =
+      codegen::llvm_assembly(module_of({clamped_rows().lowered}), parse_target("llvm -mcpu=znver4"));
+  EXPECT_EQ(text.find("(%rsp)"), text.npos) << "addresses do not fit registers: " << text;
+}
+
 TEST(Modules, IdenticalBodiesAreCompiledOnce) {
   const IRModule m =
       module_of({scaled("one", 2).lowered, scaled("two", 2).lowered, scaled("three", 3).lowered});
