@@ -352,12 +352,13 @@ constexpr double kPanelShare = 0.75;
 /// Cycles of a step for a part of an operand that leaves the second cache before the next rows of symbolic
 /// number read it again. (Known rows are taken up block by block then.)
 double far_panel(const Nest& n, const Tile& t, const Target& target) {
-  if (t.rows < 0 || !n.symbolic(t.rows)) return 0;
   double cycles = 0;
   for (const Access& l : n.loads) {
-    if (l.stride[size_t(t.vector)] == 0 || l.stride[size_t(t.rows)] != 0) continue;
+    const auto again = [&](int i) { return l.stride[size_t(i)] == 0 && n.symbolic(i) && !n.is_batch(i); };
+    if (l.stride[size_t(t.vector)] == 0 || std::ranges::none_of(n.spatial, again)) continue;
     double step = double(t.width() * l.element_bits() * l.group) / 8;
-    if (t.rows2 >= 0 && l.stride[size_t(t.rows2)] != 0) step *= double(t.row2_count);
+    for (const auto& [i, count] : {std::pair{t.rows, t.row_count}, {t.rows2, t.row2_count}})
+      if (i >= 0 && l.stride[size_t(i)] != 0) step *= double(count);
     if (step * steps_of(n) > kPanelShare * double(target->l2_bytes))
       cycles += step * kNotHidden / target->memory_bandwidth;
   }
