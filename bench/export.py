@@ -2,12 +2,14 @@
 # SPDX-License-Identifier: Apache-2.0
 """Writes networks of the benchmark: exported from PyPI's packages with seeded random weights.
 
-    bench/export.py OUT [NAME…]
+    bench/export.py OUT [NAME…] [--free AXIS…]
 
 BERT-base (transformers, batch 1, sequence 128, hidden state and pooled output), networks of torchvision and timm at
 224×224 (Inception-v3 at 299, MobileViT at 256, DeepLabV3 at 256), a U-Net (Ronneberger et al. 2015, with padding and
 a quarter of its channels) at 256×256, a small YOLO-like detector at 640×640, NAFNet at 128×128, a MiniLM-like encoder, GPT-2 over 128
 tokens, the encoder of wav2vec 2.0 over a second of sound, a temporal convolution network and two LSTM layers.
+With --free the sizes of these axes of every input are free, and the file is NAME_free.onnx: `--free 0` for a batch of
+any size, `--free 0 2 3` for images of any size, too (bench/symbolic.py takes such files and the sizes to time).
 This needs the packages of requirements-export.txt and nothing of the other environment. No weights are downloaded.
 Weights are normal with a standard deviation of 1/√inputs, so that attention is neither flat nor one-hot and every
 part of the network counts in the outputs."""
@@ -312,20 +314,25 @@ def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("out", type=pathlib.Path)
     parser.add_argument("names", nargs="*", default=["bert_base", "vit_b16"], help=", ".join(MODELS))
+    parser.add_argument("--free", type=int, nargs="+", default=[], metavar="AXIS", help="axes of inputs whose sizes are free")
     arguments = parser.parse_args()
     arguments.out.mkdir(parents=True, exist_ok=True)
     warnings.filterwarnings("ignore")
     for name in arguments.names:
         if name not in MODELS:
             sys.exit(f"export: no model {name}; there are {', '.join(MODELS)}")
-        target = arguments.out / f"{name}.onnx"
+        target = arguments.out / f"{name}{'_free' if arguments.free else ''}.onnx"
         if target.exists():
             continue
         model, inputs, input_names, output_names = MODELS[name]()
         randomise(model, 1000 + sum(name.encode()))
+        sizes = None
+        if arguments.free:  # an example of one image would be a batch of always one
+            inputs = tuple(x.repeat([2, *[1] * (x.ndim - 1)]) if 0 in arguments.free else x for x in inputs)
+            sizes = tuple({a: torch.export.Dim.DYNAMIC for a in arguments.free if a < x.ndim} for x in inputs)
         temporary = target.with_suffix(".tmp")
         torch.onnx.export(model, inputs, temporary, input_names=input_names, output_names=output_names, opset_version=18,
-                          dynamo=True, external_data=False, verbose=False)
+                          dynamo=True, external_data=False, verbose=False, dynamic_shapes=sizes)
         temporary.rename(target)
         print(f"wrote {target} ({target.stat().st_size / 1e6:.1f} MB)")
     return 0
