@@ -23,6 +23,8 @@ constexpr int64_t kLeastBlock = 4;    ///< narrower ones are slower than plain c
 constexpr int64_t kGroupedBlock = 8;  ///< two groups of four bytes
 /// Channels for each one that is added: whole vectors save more than an eighth more work costs.
 constexpr int64_t kAddedShare = 8;
+/// The same where channels fill blocks of half a vector otherwise, which multiply half as many at a time.
+constexpr int64_t kHalvesShare = 3;
 /// The same where time goes into reading weights, which vectors read in a row, and where sums are in matrix
 /// registers, which hold no fewer lanes.
 constexpr int64_t kReadsShare = 1, kMatricesShare = 2;
@@ -74,6 +76,7 @@ int64_t filled_channels(int64_t channels, Filled why, const Target& target) {
                         : why == Filled::matrices ? kMatricesShare
                         : why == Filled::slices   ? kSlicesShare
                         : why == Filled::dots     ? kDotsShare
+                        : more == lanes / 2       ? kHalvesShare
                                                   : kAddedShare;
   return more * share <= channels ? channels + more : channels;
 }

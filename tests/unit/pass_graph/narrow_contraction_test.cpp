@@ -113,7 +113,7 @@ TEST(NarrowContraction, KeepsEveryBitAtOddSizes) {
   expect_same_bits(plain, false, "uint8 NCHW8c OIHW8o2i NCHW8c");
   // Three channels are filled up to four; the zero point of signed bytes.
   const Case first{{2, 3, 9, 8}, {24, 3, 3, 3}, i8, -11, 1, {2, 2}, {0, 1, 1, 0}};
-  expect_same_bits(first, true, "int8 NCHW4c OIHW8o4i NCHW8c");
+  expect_same_bits(first, true, "int8 NCHW4c OIHW16o4i NCHW16c");
   expect_same_bits(first, false, "int8 NCHW4c OIHW8o2i NCHW8c");
   const Case groups{{1, 32, 5, 5}, {64, 16, 3, 1}, u8, 255, 2, {1, 2}, {2, 0, 1, 0}};
   expect_same_bits(groups, true, "uint8 NCHW16c OIHW16o4i NCHW16c");
