@@ -344,6 +344,15 @@ double core_cycles(double accumulators, double loads, const Target& target) {
                    double(target->fma_latency) * kChainWait});
 }
 
+/// The same of a tile. Where the lanes of a window's products are of symbolic number, every other tile is
+/// taken for the end of a row, which is a body of half of its vectors.
+double core_cycles(const Nest& n, const Tile& t, double loads, const Target& target) {
+  const auto accumulators = double(t.accumulators());
+  const double whole = core_cycles(accumulators, loads, target);
+  if (!is_window(n) || n.loads.size() < 2 || !n.symbolic(t.vector) || t.vectors == 1) return whole;
+  return (whole + 2 * core_cycles(accumulators / 2, loads / 2, target)) / 2;
+}
+
 /// Cycles of a step for `bytes` from the second cache that are not hidden behind arithmetic.
 double read_cycles(double bytes, const Target& target) { return bytes * kNotHidden / target->l2_bandwidth; }
 
@@ -438,10 +447,10 @@ double tile_time(const Nest& nest, const Tile& t, const Target& target) {
   // A store that is not contiguous is paid once for the whole reduction.
   const double store =
       nest.write.stride[size_t(t.vector)] == 1 ? 0 : double(t.lanes * t.accumulators()) / steps_of(nest);
-  const double cycles =
-      core_cycles(double(t.accumulators()), step.loads, target) * (clamps_rows(nest, t) ? kClamped : 1) +
-      symbolic_window(nest) + row_pointers(nest, t) + kLoadTie * step.loads + apart_rows(nest, t) +
-      read_cycles(step.bytes, target) + far_panel(nest, t, target) + store;
+  const double cycles = core_cycles(nest, t, step.loads, target) * (clamps_rows(nest, t) ? kClamped : 1) +
+                        symbolic_window(nest) + row_pointers(nest, t) + kLoadTie * step.loads +
+                        apart_rows(nest, t) + read_cycles(step.bytes, target) + far_panel(nest, t, target) +
+                        store;
   const double use = lanes_use(nest, t) * (t.rows < 0 ? 1.0 : row_use(nest, t.rows, t.row_count)) *
                      (t.rows2 < 0 ? 1.0 : use_of(nest.extent[size_t(t.rows2)], t.row2_count));
   return cycles / (double(t.accumulators() * t.lanes) * use) * imbalance(nest, t, target);

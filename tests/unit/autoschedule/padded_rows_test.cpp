@@ -78,6 +78,19 @@ TEST(PaddedRows, OfSymbolicSizesAreMadePlaneByPlane) {
   }
 }
 
+TEST(PaddedRows, OfFreeLengthHaveTilesWhoseHalfHidesTheLatency) {
+  auto t = one_core();
+  t.edit()->vector_bits = 512, t.edit()->vector_registers = 32;
+  const Program p = planes(tir::var("n"), 5, tir::var("h"), tir::var("w"), 1, false);
+  const tir::PrimFunc f = default_schedule(p.function, t);
+  Schedule s = Schedule::replay(p.function, Trace::from_json(f->attrs.at("tenon.trace").as<std::string>()));
+  int64_t rows = 0;  // outside of vectors
+  for (LoopRV l : s.get_loops(s.get_block("relu")))
+    if (rows == 0 && s.get(l)->kind == tir::ForKind::unrolled)
+      rows = tir::as_int(s.get(l)->extent).value_or(0);
+  EXPECT_GE(rows, t->fma_ports * t->fma_latency) << print(f);
+}
+
 /// A window of 3 × 3 over 16 channels of h × w points; results in blocks of 8 channels.
 Program image(int64_t blocks, PrimExpr h = PrimExpr(16), PrimExpr w = PrimExpr(14)) {
   Tensor a = te::placeholder({16, h, w}, f32, "A"), k = te::placeholder({blocks, 16, 3, 3, 8}, f32, "K");
