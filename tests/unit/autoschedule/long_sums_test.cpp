@@ -165,6 +165,8 @@ TEST(Weights, InBlocksThatAreRowsOfATileAreWalkedBlockByBlock) {
 TEST(Weights, AreAnnouncedByTilesOfRowsOfAnyNumberByTurns) {
   const Program p = blocks(tir::var("batch"), tir::var("rows"), 16);
   const tir::PrimFunc f = default_schedule(p.function, small_cache(512, 32, 48 << 10));
+  const Trace trace = Trace::from_json(f->attrs.at("tenon.trace").as<std::string>());
+  EXPECT_TRUE(structural_equal(Schedule::replay(p.function, trace).function()->body, f->body));
   IRModule module = IRModule::create();
   module.set("main", f);
   PassContext context;
