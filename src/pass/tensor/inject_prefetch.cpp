@@ -7,9 +7,9 @@
 // annotation becomes "prefetch_refused" with the reason. "stream_A": n says that this loop and those around
 // it read A once from its first element to its last, however often a part is read again meanwhile: each
 // iteration announces its share of A, n elements further on. "stream_A": [n, m, k, i, r] says the same of
-// loops that tiles of any number read a part of A in, r values of the block's iterator i each: the first tile
-// announces what lies n elements behind what an iteration reads, the next one m elements further, k of them.
-// Needs: buffers with their shapes. Keeps: everything else.
+// loops that tiles of any number read a part of A in, r values of the block's iterator i each: the second
+// tile announces what lies n elements behind what an iteration reads, the next one m elements further, k of
+// them. Needs: buffers with their shapes. Keeps: everything else.
 #include "analysis/program_target.h"
 #include "ir/find_node.h"
 #include "pass/tensor/lowering.h"
@@ -199,10 +199,12 @@ class Announce : public tensor_detail::Rewriter {
     const PrimExpr begin = from(n.min);
     const auto length = as_int(analyzer_.simplify(from(n.min + n.extent) - begin));
     if (size < 1 || !length || *length > size) return fmt::format("'{}' is read in no straight line", name);
-    const PrimExpr turn =
-        tir::min(floordiv(values[iterators[size_t(turns[3])]->var.get()], turns[4]), turns[2] - 1);
-    // The last ones announce the end again.
-    const PrimExpr next = tir::min(begin + turns[0] + turn * turns[1], tensor_detail::imm(size - *length));
+    const PrimExpr tile = floordiv(values[iterators[size_t(turns[3])]->var.get()], turns[4]);
+    const PrimExpr ahead = turns[0] + (tir::min(tile, PrimExpr(turns[2])) - 1) * turns[1];
+    // The first tile, which may be the only one, announces what it reads, and the last ones the end again.
+    const PrimExpr next =
+        tir::min(begin + tir::select(tir::gt(tile, PrimExpr(0)), ahead, tensor_detail::imm(0)),
+                 tensor_detail::imm(size - *length));
     steps.push_back(hint(address(read->buffer, analyzer_.simplify(next) + analyzer_.simplify(flat - begin))));
     return "";
   }
