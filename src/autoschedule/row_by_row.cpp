@@ -21,8 +21,8 @@ struct Stages {
   int64_t instances = 0;        ///< of all; kUnknown
 };
 
-/// What a stage makes of a row of symbolic length runs on to whole vectors where other stages alone read it:
-/// they would wait for a vector that is stored in part. Sums have their masks for themselves.
+/// What a stage makes of a row that may end within a vector runs on to whole vectors where other stages alone
+/// read it: they would wait for a vector that is stored in part. Sums have their masks for themselves.
 bool makes_whole_vectors(Draft& draft, const Facts& f) {
   if (f.is_reduction() || f.extent.empty() || writes_parameter(draft.schedule, f.id)) return false;
   const int64_t length = f.extent.back(), lanes = cost::lanes_for(f, draft.target);

@@ -35,7 +35,7 @@ int64_t partial_lanes(const Summed& sum, int64_t lanes) {
   const bool dear = sum.cost >= kDearStep, unrolled = sum.size <= kUnrolledSteps,
              cheap = double(sum.size) > kCheapVectors * double(lanes);
   const bool pays = unrolled ? dear && sum.rows : dear || sum.rows || cheap;
-  // A part of a vector is masked: shorter ones would be filled from memory behind them.
+  // What is more than half of a vector is one, masked.
   while (lanes > kMinLanes && lanes / 2 >= sum.size) lanes /= 2;
   return pays && sum.size >= kMinLanes ? lanes : 1;
 }

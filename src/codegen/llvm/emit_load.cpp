@@ -63,9 +63,9 @@ static V hidden(llvm::IRBuilder<>& b, V place) {
 }
 
 V Emitter::element(const Buffer& b, const PrimExpr& at) {
-  // Rows of a tile at an edge are the last one again: where each lies is a number of its own. LLVM would
-  // carry an address for each from step to step, more than there are registers, where a step's distance is
-  // not known: one address moves, and numbers that stay are added to it.
+  // Rows of a tile that has an edge are clamped: where each lies is a number of its own. LLVM would carry an
+  // address for each from step to step, more than there are registers, where the distance of steps is a
+  // size: one address moves, and numbers that stay are added to it.
   std::vector<PrimExpr> terms;
   auto part = [&](auto& self, const PrimExpr& e) -> void {
     const auto* sum = e.as<Add>();
@@ -73,17 +73,17 @@ V Emitter::element(const Buffer& b, const PrimExpr& at) {
     self(self, sum->a), self(self, sum->b);
   };
   part(part, at);
-  // Loops whose steps are products by a size.
-  std::set<const Var*> far;
-  if (std::ranges::any_of(terms, [](const PrimExpr& t) { return has_node<Min>(t); }))
+  auto is_clamped = [](const PrimExpr& t) { return has_node<Min>(t); };
+  std::set<const Var*> far;  // loops whose steps are so far apart
+  if (std::ranges::any_of(terms, is_clamped))
     for (const PrimExpr& t : terms)
-      if (const auto* product = t.as<Mul>(); product && !as_int(product->b))
+      if (const auto* product = t.as<Mul>(); product && !as_int(product->b) && !is_clamped(t))
         for (const VarRef& v : free_vars(t))
           if (frame_->loops.contains(v.get())) far.insert(v.get());
   if (far.empty()) return pointer(b, index(at));
   V step = i64(0), row = i64(0), rest = i64(0);
   for (const PrimExpr& t : terms) {
-    V& sum = mentions_any(t, far) ? step : has_node<Min>(t) ? row : rest;
+    V& sum = is_clamped(t) ? row : mentions_any(t, far) ? step : rest;
     sum = b_.CreateNSWAdd(sum, index(t));
   }
   return pointer(b, b_.CreateNSWAdd(b_.CreateNSWAdd(hidden(b_, step), hidden(b_, row)), rest));

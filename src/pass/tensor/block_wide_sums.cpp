@@ -5,6 +5,8 @@
 //             P[0] = 0.0                                              (P: float32)
 //             for k in range(min(64, n - b * 64)): P[0] = P[0] + A[b * 64 + k]
 //             S[0] = S[0] + T.cast(P[0], "float64")
+//   before: S[0] = S[0] + T.wide_term(A[0]); S[0] = S[0] + T.wide_term(A[1])
+//   after:  S[0] = S[0] + T.cast(A[0] + A[1], "float64")
 // A sum of unknown length has float64 results, so that its error does not grow with the length; its terms are
 // added up in float32 a block at a time, twice as many at once (blocked summation: Higham, Accuracy and
 // Stability of Numerical Algorithms, section 4.2).

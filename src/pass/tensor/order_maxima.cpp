@@ -36,6 +36,12 @@ class OrderedTensors {
           it->second.push_back(s->value);
       return n.is<StmtNode>() || n.is<ArrayObj>();
     });
+    pre_order(body, [&](const ObjectRef& n) {
+      const auto* c = n.as<Call>();
+      const auto* place = c && c->op == "tir.address_of" ? c->args[0].as<BufferLoad>() : nullptr;
+      if (place) ordered_.erase(place->buffer->data.get());  // somebody else may store there
+      return true;
+    });
     while (std::erase_if(ordered_, [&](const auto& tensor) {
       return !std::ranges::all_of(tensor.second, [&](const PrimExpr& v) { return is_ordered(v); });
     })) {
