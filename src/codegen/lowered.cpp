@@ -364,8 +364,10 @@ std::vector<const tir::Var*> used_vars(const Stmt& s) {
 }
 
 void BoundsOf::set_loop(const For& loop) {
+  constexpr __int128 kMostIterations = __int128(1) << 56;  // they take years
   const Bounds first = (*this)(loop.min), extent = (*this)(loop.extent);
-  set(loop.loop_var.get(), clamp({first.min, std::max(first.min, first.max + extent.max - 1)}));
+  const __int128 count = std::min(extent.max, kMostIterations);
+  set(loop.loop_var.get(), clamp({first.min, std::max(first.min, first.max + count - 1)}));
 }
 
 Bounds BoundsOf::operator()(const PrimExpr& e, int depth) const {

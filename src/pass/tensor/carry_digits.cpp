@@ -49,12 +49,12 @@ class LoopDigits {
     });
   }
 
-  /// The loop without these divisions; null where it has none.
-  Stmt carried(const Stmt& s) {
+  /// The loop without these divisions, `cut` where a single number is divided; null where it has none.
+  Stmt carried(const Stmt& s, bool cut = true) {
     const Stmt body = with_counters(loop_.body);
     if (digits_.empty()) return {};
     const auto roots = std::ranges::count(digits_, -1, &Digit::parent);
-    return !has_node<For>(loop_.body, in_statements) && roots == 1 && is_one(digits_[0].step)
+    return cut && !has_node<For>(loop_.body, in_statements) && roots == 1 && is_one(digits_[0].step)
                ? runs()
                : counted(s, body);
   }
@@ -232,7 +232,7 @@ class CarryDigits : public tensor_detail::Rewriter {
     Stmt carried;
     {
       const Analyzer::Scope runs = analyzer_.assume(ge(n.extent, imm(1)));
-      carried = LoopDigits(*serial.as<For>(), analyzer_).carried(serial);
+      carried = LoopDigits(*serial.as<For>(), analyzer_).carried(serial, false);
     }
     if (!carried) return s;
     return tensor_detail::edited<For>(s, [&](For* m) {
