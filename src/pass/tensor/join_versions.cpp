@@ -64,9 +64,9 @@ static IRModule join_versions(IRModule module, PassContext&) {
   for (const auto& [name, object] : given.functions()) {
     const auto one = object.cast<PrimFuncNode>();
     const auto of = one ? one->attrs.find(kOneRowOfAttr) : std::nullopt;
-    if (!of) continue;
+    PrimFunc f = of ? module.find(of->as<std::string>()).cast<PrimFuncNode>() : PrimFunc();
+    if (!f) continue;  // a version alone, as programs are lowered one by one for their time
     module.erase(name);
-    PrimFunc f = module.find(of->as<std::string>()).cast<PrimFuncNode>();
     const Version version = version_of(f, one);
     f.edit()->body = make<IfThenElse>(version.single, version.body, f->body);
     module.set(of->as<std::string>(), f);

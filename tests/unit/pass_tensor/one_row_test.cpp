@@ -61,6 +61,17 @@ TEST(OneRowVersions, ComputeWhatTheProgramDoes) {
   }
 }
 
+/// Programs may be lowered one by one, as `--explain` does.
+TEST(OneRowVersions, StayAloneWithoutTheirProgram) {
+  PassContext context;
+  context.target = machine();
+  IRModule m = with_versions(product({var("n")}, 24, 40));
+  for (const auto& [name, f] : IRModule(m).functions())
+    if (!name.ends_with("_one_row")) m.erase(name);
+  ASSERT_EQ(m.functions().size(), 1u) << print(m);
+  EXPECT_EQ(run_pass("join_versions", m, context).functions().size(), 1u);
+}
+
 /// Sizes of the last axis, of windows and of what is joined count no rows.
 TEST(OneRowVersions, AreOfShortRows) {
   const VarRef n = var("n"), m = var("m"), k = var("k");
