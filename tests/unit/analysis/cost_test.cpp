@@ -390,6 +390,7 @@ TEST(ChannelBlocks, AreVectorsOrHalvesThatDivide) {
   EXPECT_EQ(filled_channels(24, Filled::products, wide), 32) << "in place of three halves of a vector";
   EXPECT_EQ(filled_channels(40, Filled::products, wide), 48);
   EXPECT_EQ(filled_channels(8, Filled::products, wide), 8);
+  EXPECT_EQ(filled_channels(6, Filled::products, narrow), 6) << "half a short vector is no block";
   EXPECT_EQ(filled_channels(20, Filled::reads, wide), 32);
   EXPECT_EQ(filled_channels(3, Filled::reads, wide), 3) << "more would be added than there are";
   EXPECT_EQ(grouped_channel_block(48, f32, wide), 16);
