@@ -80,7 +80,7 @@ def main(a: T.handle, B: T.Buffer((8,), "float32")):
         calls += "        return (x_f, x_g, x_h)\n"
         head = "@I.ir_module\nclass Module:"
         functions = lambda text: "".join(text.format(name, k) for k, name in enumerate("fgh"))
-        for text, lines in ((head + functions(program) + calls, [12, 18]), (head + functions(graph), [9, 14])):
+        for text, lines in ((head + functions(program) + calls, [13, 19]), (head + functions(graph), [9, 14])):
             done = self.refused(3, "compile", "-", "-o", os.devnull, stdin=text, words=["T1033", "`f` and `g`"])
             self.assertEqual([int(n) for n in re.findall(r"--> <stdin>:(\d+):", done.stderr)], lines, done.stderr)
 
