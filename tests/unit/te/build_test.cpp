@@ -63,7 +63,7 @@ def main(a: T.handle, b: T.handle, c: T.handle):
   for (int64_t size : {1, 4, 11}) check_te(s, {a, b, c}, {{"n", size}});
 }
 TEST(Classics, LoopsOfOneIterationVanish) {
-  for (int64_t n : {1, 8}) {
+  for (int64_t n : {1, 6}) {  // more are a vector
     Tensor a = te::placeholder({n}, f32, "A");
     Tensor c = te::compute({n}, [&](const Vars& v) { return a({v[0]}) + 2.0; }, "C");
     IRModule m = te::lower(te::create_schedule(c->op), {a, c});
