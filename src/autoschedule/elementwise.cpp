@@ -7,6 +7,7 @@
 
 #include "analysis/condition.h"
 #include "autoschedule/rules.h"
+#include "ir/find_node.h"
 #include "ir/intrinsic.h"
 
 namespace tenon::rules {
@@ -288,6 +289,15 @@ int short_condition(const Facts& f) {
   return -1;
 }
 
+/// Where elements are read is read itself: a row takes longer than its digits, and LLVM makes vectors of it
+/// where no counters stand around it.
+bool gathers(const Facts& f) {
+  return std::ranges::any_of(f.loads, [](const Access& l) {
+    return std::any_of(l.indices.begin(), l.indices.end(),
+                       [](const PrimExpr& e) { return has_node<BufferLoad>(e); });
+  });
+}
+
 /// The loops around the axes from `from` on, short vectors or longer ones, as one over tasks.
 LoopRV as_tasks(Draft& draft, const Facts& f, std::vector<LoopRV> head, size_t from, bool is_short) {
   Schedule& s = draft.schedule;
@@ -299,7 +309,8 @@ LoopRV as_tasks(Draft& draft, const Facts& f, std::vector<LoopRV> head, size_t f
     while (symbolic_digits(f, head.size()) > 0 && known_product(f, head.size() - 1) >= wanted)
       head.pop_back();
     const LoopRV all = s.fuse(head);
-    return symbolic_digits(f, head.size()) < kManyDigits ? all : s.split(all, {-1, kRowsOfTask})[0];
+    const bool few = symbolic_digits(f, head.size()) < kManyDigits;
+    return few || gathers(f) ? all : s.split(all, {-1, kRowsOfTask})[0];
   }
   // A condition on the last loop around short vectors (the edge of a padded image) would be one on digits;
   // one on other loops is the same for all of the last.

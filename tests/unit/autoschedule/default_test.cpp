@@ -460,5 +460,26 @@ TEST(DefaultSchedule, AxesOfOneStepJoinNothing) {
   EXPECT_NE(print(f).find("// n"), std::string::npos) << print(f);
 }
 
+/// Rows that gather are tasks of their own, however many digits their places have.
+TEST(DefaultSchedule, RowsThatGatherDivideAlone) {
+  const tir::VarRef a = tir::var("a"), b = tir::var("b"), c = tir::var("c"), n = tir::var("n"),
+                    m = tir::var("m");
+  Tensor x = te::placeholder({a, b, c, n}, f32, "X"), at = te::placeholder({m}, i64, "I");
+  auto rows = [&](bool gathers) {
+    return te::compute(
+        {a, b, c, m},
+        [&](const Vars& v) {
+          const PrimExpr column = gathers ? at({v[3]}) : tir::floordiv(v[3], PrimExpr(2));
+          return x({v[0], v[1], v[2], tir::max(PrimExpr(0), tir::min(column, n - 1))});
+        },
+        "Y");
+  };
+  for (const bool gathers : {true, false}) {
+    const tir::PrimFunc f =
+        default_schedule(te::create_prim_func({x, at, rows(gathers)}), target_of({512, 32, 2}));
+    EXPECT_EQ(print(f).find("// 8") == std::string::npos, gathers) << print(f);
+  }
+}
+
 }  // namespace
 }  // namespace tenon::testing
