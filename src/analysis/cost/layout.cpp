@@ -23,8 +23,10 @@ constexpr int64_t kLeastBlock = 4;    ///< narrower ones are slower than plain c
 constexpr int64_t kGroupedBlock = 8;  ///< two groups of four bytes
 /// Channels for each one that is added: whole vectors save more than an eighth more work costs.
 constexpr int64_t kAddedShare = 8;
-/// The same where channels fill blocks of half a vector otherwise, which multiply half as many at a time
-/// (four 3×3 in a row of 24 channels take 0.92 of the time with 32, those of 40 0.75 with 48: Zen 5).
+/// The same where channels fill blocks of half a vector otherwise, which multiply half as many at a time. Who
+/// reads them reads those added, too: four 3×3 in a row take 0.75 of the time with 48 channels for 40, and
+/// 0.92 with 32 for 24, but one of 24 to 72 channels 1.33 (Zen 5; PP-OCRv4's detector 0.85, a detector by
+/// centre points 1.1).
 constexpr int64_t kHalvesShare = 3;
 /// The same where time goes into reading weights, which vectors read in a row, and where sums are in matrix
 /// registers, which hold no fewer lanes.
