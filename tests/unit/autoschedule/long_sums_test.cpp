@@ -162,11 +162,8 @@ TEST(Weights, InBlocksThatAreRowsOfATileAreWalkedBlockByBlock) {
   EXPECT_TRUE(same(run(p.function), run(f))) << print(f);
 }
 
-TEST(Weights, AreAnnouncedByTilesOfRowsOfAnyNumberByTurns) {
-  const Program p = blocks(tir::var("batch"), tir::var("rows"), 16);
-  const tir::PrimFunc f = default_schedule(p.function, small_cache(512, 32, 48 << 10));
-  const Trace trace = Trace::from_json(f->attrs.at("tenon.trace").as<std::string>());
-  EXPECT_TRUE(structural_equal(Schedule::replay(p.function, trace).function()->body, f->body));
+/// The program with its hints; expects some, and none refused.
+tir::PrimFunc with_hints(const tir::PrimFunc& f) {
   IRModule module = IRModule::create();
   module.set("main", f);
   PassContext context;
@@ -174,26 +171,27 @@ TEST(Weights, AreAnnouncedByTilesOfRowsOfAnyNumberByTurns) {
   const std::string hinted = print(module);
   EXPECT_NE(hinted.find("tir.prefetch"), std::string::npos) << hinted;
   EXPECT_EQ(hinted.find("prefetch_refused"), std::string::npos) << hinted;
+  return module->functions.at("main").cast<tir::PrimFuncNode>();
+}
+
+TEST(Weights, AreAnnouncedByTilesOfRowsOfAnyNumberByTurns) {
+  const Program p = blocks(tir::var("batch"), tir::var("rows"), 16);
+  const tir::PrimFunc f = default_schedule(p.function, small_cache(512, 32, 48 << 10));
+  const Trace trace = Trace::from_json(f->attrs.at("tenon.trace").as<std::string>());
+  EXPECT_TRUE(structural_equal(Schedule::replay(p.function, trace).function()->body, f->body));
+  const tir::PrimFunc hinted = with_hints(f);
   for (const int64_t rows : {1, 7, 30})
     EXPECT_TRUE(
-        same(run(p.function, {{"batch", 2}, {"rows", rows}}),
-             run(module->functions.at("main").cast<tir::PrimFuncNode>(), {{"batch", 2}, {"rows", rows}})));
+        same(run(p.function, {{"batch", 2}, {"rows", rows}}), run(hinted, {{"batch", 2}, {"rows", rows}})));
 }
 
 TEST(Weights, AreAnnouncedInEachTurnOfABatchOfAnySize) {
   const Target t = small_cache(512, 32, 24 << 10);
   const Program p = long_product(tir::var("batch"), 24, 192, 24, 32, true);
   const tir::PrimFunc f = default_schedule(p.function, t);
-  IRModule module = IRModule::create();
-  module.set("main", f);
-  PassContext context;
-  module = run_pass("inject_prefetch", module, context);
-  const std::string hinted = print(module);
-  EXPECT_NE(hinted.find("tir.prefetch"), std::string::npos) << hinted;
-  EXPECT_EQ(hinted.find("prefetch_refused"), std::string::npos) << hinted;
+  const tir::PrimFunc hinted = with_hints(f);
   for (const int64_t batch : {0, 1, 3})
-    EXPECT_TRUE(same(run(p.function, {{"batch", batch}}),
-                     run(module->functions.at("main").cast<tir::PrimFuncNode>(), {{"batch", batch}})));
+    EXPECT_TRUE(same(run(p.function, {{"batch", batch}}), run(hinted, {{"batch", batch}})));
 }
 
 TEST(Weights, AreNotAnnouncedWhereThatGainsNothing) {

@@ -30,13 +30,12 @@ using tir::BufferLoad, tir::BufferStore;
 /// and 19 of one row, 51 and 38 of two, 53 and 80 of four.
 constexpr int64_t kRowsInPlace = 2;
 
-bool is_iterator(const PrimExpr& e, const tir::Block& block) {
-  return std::any_of(block.iter_vars.begin(), block.iter_vars.end(),
-                     [&](const tir::IterVar& v) { return e.same_as(v->var); });
-}
+/// Is each index one of the block's iterators as it stands?
 bool all_iterators(const Array<PrimExpr>& indices, const tir::Block& block) {
-  return std::all_of(indices.begin(), indices.end(),
-                     [&](const PrimExpr& e) { return is_iterator(e, block); });
+  return std::all_of(indices.begin(), indices.end(), [&](const PrimExpr& e) {
+    return std::any_of(block.iter_vars.begin(), block.iter_vars.end(),
+                       [&](const tir::IterVar& v) { return e.same_as(v->var); });
+  });
 }
 bool contains(const Array<PrimExpr>& indices, const tir::VarRef& v) {
   return std::any_of(indices.begin(), indices.end(), [&](const PrimExpr& e) { return e.same_as(v); });
